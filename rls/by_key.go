@@ -15,11 +15,11 @@ func byKey(t *policy.Table) bool { return t.Columns != nil && t.Columns.ByKey !=
 // that a key is asked for, and a condition of the agent's could run before the one on the key. A function has its rows
 // before an expression of the agent's sees one. It is in plpgsql, which keeps its plan: making a plan takes longer than
 // the rest.
-func (f rowViews) keyed(t *policy.Table) Object {
+func (f rowViews) keyFunctions(t *policy.Table) Object {
 	o := newObject("functions of "+predicate.KeyedView(t.Relation.Name, false).String(),
 		"Columns that exist by key only: agents have no right on this view, and call the function of its "+
 			"name with the keys.", t.Relation)
-	o.Needs = f.read(conditionsOf(t)...)
+	o.Needs = f.objectsRead(conditionsOf(t)...)
 	const whyDrop = "Take the functions away that fetch rows by key."
 	why := o.why
 	for _, withRule := range []bool{false, true} {
@@ -28,16 +28,16 @@ func (f rowViews) keyed(t *policy.Table) Object {
 			query += f.ruleInView(t)
 		}
 		signature := name + "(" + strings.Join(keyTypes(t), ", ") + ")"
-		o.make(fmt.Sprintf("CREATE VIEW %s AS\n%s", name, query))
-		o.make(fmt.Sprintf("CREATE FUNCTION %[1]s RETURNS SETOF %[2]s\nLANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL "+
+		o.create(fmt.Sprintf("CREATE VIEW %s AS\n%s", name, query))
+		o.create(fmt.Sprintf("CREATE FUNCTION %[1]s RETURNS SETOF %[2]s\nLANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL "+
 			"RESTRICTED ROWS %[3]d SET search_path = pg_catalog, pg_temp AS $pgconsent$\nBEGIN\n  RETURN "+
 			"QUERY SELECT k.* FROM %[2]s AS k WHERE %[4]s;\nEND $pgconsent$",
 			signature, name, t.Columns.ByKey.AtMost, keyCondition(t)))
-		o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature))
-		o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, f.agent))
-		o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.rowsRole))
+		o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature))
+		o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, f.agent))
+		o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.rowsRole))
 		o.why = why + " It reads under row security, as row views do."
-		o.make(fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, f.rowsRole))
+		o.create(fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, f.rowsRole))
 		o.why = why
 		o.drop(whyDrop, "DROP FUNCTION IF EXISTS "+signature)
 		o.drop(whyDrop, "DROP VIEW IF EXISTS "+name)

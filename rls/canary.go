@@ -27,8 +27,8 @@ var (
 )
 
 // Canary and CanaryDoor are what the probes read, spelled for a statement.
-func Canary() string     { return canary.Name.SQL() }
-func CanaryDoor() string { return predicate.SignedView(canary.Name).SQL() }
+func Canary() string           { return canary.Name.SQL() }
+func CanarySignedView() string { return predicate.SignedView(canary.Name).SQL() }
 
 // canaries put the canary under row security and behind views, as the policy's tables are.
 type canaries struct{ *facts }
@@ -41,9 +41,9 @@ func (f canaries) objects() []Object {
 	for _, h := range predicate.Helpers(canaryRows) {
 		f.view(o, predicate.HelperView(canary.Name).SQL(), h, f.agent, "", why)
 	}
-	o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy,
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy,
 		Canary(), f.agent))
-	o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
 		Canary(), f.agent, predicate.Policy(canaryRows, canary)))
 	o.grant(rightsOn("TABLE", one(Canary()), one(f.agent), "", "SELECT"))
 	if len(f.signed) > 0 {
@@ -54,11 +54,11 @@ func (f canaries) objects() []Object {
 	for _, name := range []string{selectPolicy, openPolicy, readerPolicy} {
 		o.drop(whyDrop, dropPolicy(name, canary))
 	}
-	for _, view := range []string{CanaryDoor(), predicate.HelperView(canary.Name).SQL()} {
+	for _, view := range []string{CanarySignedView(), predicate.HelperView(canary.Name).SQL()} {
 		o.drop(whyDrop, "DROP VIEW IF EXISTS "+view)
 	}
 	return []Object{o.Object}
 }
 
 // HasDoors tells whether the plan makes signed views.
-func (p *Plan) HasDoors() bool { return len(p.facts.signed) > 0 }
+func (p *Plan) HasSignedViews() bool { return len(p.facts.signed) > 0 }

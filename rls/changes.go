@@ -12,21 +12,21 @@ import (
 )
 
 // watched is a table whose changes may hide rows that showed before.
-type watched struct {
-	relation *catalog.Relation
-	columns  map[string]bool // whose values decide
-	any      bool            // any column may
-	grows    bool            // a new row may
-	helps    bool            // rules of other tables read it
+type trackedTable struct {
+	relation      *catalog.Relation
+	columns       map[string]bool // whose values decide
+	anyColumn     bool            // any column may
+	insertCanHide bool            // a new row may
+	isHelper      bool            // rules of other tables read it
 }
 
 // watchedTables lists the tables whose changes end snapshots, sorted by name: those of the policy, and those that its
 // predicates read besides.
-func watchedTables(p *policy.Policy) []*watched {
-	found := map[catalog.Name]*watched{}
-	at := func(r *catalog.Relation) *watched {
+func trackedTables(p *policy.Policy) []*trackedTable {
+	found := map[catalog.Name]*trackedTable{}
+	at := func(r *catalog.Relation) *trackedTable {
 		if found[r.Name] == nil {
-			found[r.Name] = &watched{relation: r, columns: map[string]bool{}}
+			found[r.Name] = &trackedTable{relation: r, columns: map[string]bool{}}
 		}
 		return found[r.Name]
 	}
@@ -38,7 +38,7 @@ func watchedTables(p *policy.Policy) []*watched {
 		if t.Aggregate != nil {
 			columns = append(columns, t.Aggregate.Subject)
 		}
-		w.any = w.any || !known
+		w.anyColumn = w.anyColumn || !known
 		for _, c := range columns {
 			w.columns[c] = true
 		}
@@ -46,22 +46,22 @@ func watchedTables(p *policy.Policy) []*watched {
 	all = append(all, liveNodes(p)...)
 	for _, h := range predicate.Helpers(all) {
 		w := at(h.Relation)
-		w.helps = true
+		w.isHelper = true
 		for _, c := range h.Columns {
 			w.columns[c] = true
 		}
 	}
 	for _, r := range predicate.InsertCanHide(all) {
 		w := at(r)
-		w.grows, w.helps = true, true
+		w.insertCanHide, w.isHelper = true, true
 	}
 	for _, l := range p.Live() {
 		if !l.AtMostOneRow() { // a second row makes the value ambiguous
-			at(l.Table).grows = true
+			at(l.Table).insertCanHide = true
 		}
 	}
 	out := slices.Collect(maps.Values(found))
-	slices.SortFunc(out, func(a, b *watched) int {
+	slices.SortFunc(out, func(a, b *trackedTable) int {
 		return strings.Compare(a.relation.Name.String(), b.relation.Name.String())
 	})
 	return out
@@ -70,36 +70,36 @@ func watchedTables(p *policy.Policy) []*watched {
 // Watchable returns "" if every change of the tables from which attributes are worked out is noticed, else a table of
 // which it is not. Any statement may depend on it, and a snapshot that outlives a statement could then go on showing
 // rows that were withdrawn. It tells nothing of [Plan.Unnoticed].
-func (p *Plan) Watchable() string { return untold(liveNodes(p.facts.policy)) }
+func (p *Plan) UntrackedAttributeTable() string { return firstUntracked(liveNodes(p.facts.policy)) }
 
 // asked are all conditions on rows of a table as they are read and written.
-func asked(t *policy.Table) predicate.All {
+func rowConditions(t *policy.Table) predicate.All {
 	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
-		out = append(append(out, t.Write.InsertCheck, t.Write.UpdateCheck), written(t.Write)...)
+		out = append(append(out, t.Write.InsertCheck, t.Write.UpdateCheck), triggerConditions(t.Write)...)
 	}
 	return out
 }
 
 // LooksInto are the tables that decide about rows of a table, or about what may be written to it, besides the table
 // itself.
-func LooksInto(t *policy.Table) []*catalog.Relation {
+func RuleTables(t *policy.Table) []*catalog.Relation {
 	var out []*catalog.Relation
-	for _, h := range predicate.Helpers(asked(t)) {
+	for _, h := range predicate.Helpers(rowConditions(t)) {
 		out = append(out, h.Relation)
 	}
-	return append(out, predicate.InsertCanHide(asked(t))...)
+	return append(out, predicate.InsertCanHide(rowConditions(t))...)
 }
 
 // untold names a table that conditions read, and of whose changes no trigger tells; "": there is none.
-func untold(of predicate.Node) string {
+func firstUntracked(of predicate.Node) string {
 	for _, h := range predicate.Helpers(of) {
-		if unnoticed(h.Relation) {
+		if isUntracked(h.Relation) {
 			return h.Relation.Name.String()
 		}
 	}
 	for _, r := range predicate.InsertCanHide(of) {
-		if unnoticed(r) {
+		if isUntracked(r) {
 			return r.Name.String()
 		}
 	}
@@ -107,17 +107,17 @@ func untold(of predicate.Node) string {
 }
 
 // Helps are the tables that decide about rows of others, or about attributes.
-func (p *Plan) Helps() []catalog.Name {
+func (p *Plan) HelperTables() []catalog.Name {
 	var out []catalog.Name
-	for _, w := range watchedTables(p.facts.policy) {
-		if w.helps {
+	for _, w := range trackedTables(p.facts.policy) {
+		if w.isHelper {
 			out = append(out, w.relation.Name)
 		}
 	}
 	return out
 }
 
-func unnoticed(r *catalog.Relation) bool {
+func isUntracked(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
@@ -125,12 +125,12 @@ func unnoticed(r *catalog.Relation) bool {
 // policy, its tables with inheritance children, and tables whose rules or checks read such a one. So are the parts of
 // these that have no triggers of their own, and the views that read them. A statement may show their rows, and nothing
 // that outlives a statement may.
-func (p *Plan) Unnoticed() map[catalog.Name]bool { return unnoticedRelations(p.facts.policy) }
+func (p *Plan) UntrackedRelations() map[catalog.Name]bool { return untrackedRelations(p.facts.policy) }
 
-func unnoticedRelations(p *policy.Policy) map[catalog.Name]bool {
+func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, t := range p.Tables() {
-		if unnoticed(t.Relation) || untold(asked(t)) != "" {
+		if isUntracked(t.Relation) || firstUntracked(rowConditions(t)) != "" {
 			out[t.Relation.Name] = true
 		}
 	}
@@ -158,17 +158,19 @@ func unnoticedRelations(p *policy.Policy) map[catalog.Name]bool {
 }
 
 // Timed tells whether time alone can hide a row.
-func (p *Plan) Timed() bool {
+func (p *Plan) TimeCanHide() bool {
 	for _, t := range p.facts.policy.Tables() {
 		if predicate.TimeCanHide(t.VisibilityRules()) {
 			return true
 		}
 	}
-	return p.TimedAttributes()
+	return p.TimeCanChangeAttributes()
 }
 
 // TimedAttributes tells whether time alone can change attributes that the database works out.
-func (p *Plan) TimedAttributes() bool { return predicate.TimeCanHide(liveNodes(p.facts.policy)) }
+func (p *Plan) TimeCanChangeAttributes() bool {
+	return predicate.TimeCanHide(liveNodes(p.facts.policy))
+}
 
 // changeTrigger begins the names of triggers of ours that sort last, and so see a row as all others have left it.
 const changeTrigger = "zz_pgconsent_change_"
@@ -178,13 +180,13 @@ type changeTriggers struct{ *facts }
 
 func (f changeTriggers) objects() []Object {
 	var out []Object
-	for _, w := range watchedTables(f.policy) {
+	for _, w := range trackedTables(f.policy) {
 		out = append(out, w.triggers()...)
 	}
 	return out
 }
 
-func (w *watched) triggers() []Object {
+func (w *trackedTable) triggers() []Object {
 	var out []Object
 	add := func(event, rest string) { out = append(out, w.trigger(event, rest)) }
 	switch w.relation.Kind {
@@ -195,7 +197,7 @@ func (w *watched) triggers() []Object {
 	if w.relation.Name == predicate.RegistryTable {
 		// The registry notes its changes itself, and leaves renewals out. A first record takes nothing from anybody,
 		// unless it says no; one in which a partnership is asked for does not.
-		if w.grows {
+		if w.insertCanHide {
 			add("INSERT",
 				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))")
 		}
@@ -205,31 +207,31 @@ func (w *watched) triggers() []Object {
 	// a partition by its own name.
 	const each = "FOR EACH ROW"
 	add("DELETE", each)
-	if when := w.when(); when != "" {
+	if when := w.updateCondition(); when != "" {
 		add("UPDATE", each+when)
 	}
-	if w.grows {
+	if w.insertCanHide {
 		add("INSERT", each)
 	}
 	add("TRUNCATE", "FOR EACH STATEMENT")
 	return out
 }
 
-func (w *watched) trigger(event, rest string) Object {
+func (w *trackedTable) trigger(event, rest string) Object {
 	table, name := w.relation.Name.SQL(), triggerOn(w.relation, changeTrigger+strings.ToLower(event))
 	o := newObject("trigger "+name+" on "+w.relation.Name.String(),
 		"A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are "+
 			"older. Other changes are not noted.", w.relation)
-	o.make(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.changed()", name, event, table,
+	o.create(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.changed()", name, event, table,
 		rest))
-	o.make(fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name))
+	o.create(fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name))
 	o.drop("Take the triggers away.", fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", name, table))
 	return o.Object
 }
 
 // when is the condition on an updated row, "" if no update matters.
-func (w *watched) when() string {
-	if w.any {
+func (w *trackedTable) updateCondition() string {
+	if w.anyColumn {
 		return " WHEN (true)"
 	}
 	if len(w.columns) == 0 {
@@ -242,13 +244,13 @@ func (w *watched) when() string {
 		}
 		columns = append(columns, name)
 	}
-	return " WHEN (" + differ(columns) + ")"
+	return " WHEN (" + rowDiffers(columns) + ")"
 }
 
 // differ is the condition that the new row has other values than the old one, byte by byte. By its own equality a type
 // may take different values for the same, as a collation does. Whether their texts differ depends on settings of the
 // session that writes.
-func differ(columns []string) string {
+func rowDiffers(columns []string) string {
 	var before, after []string
 	for _, c := range columns {
 		before, after = append(before, "OLD."+catalog.QuoteIdent(c)), append(after, "NEW."+catalog.QuoteIdent(c))

@@ -115,7 +115,7 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 // reads those whose rules read it; and to everybody where an attribute is looked up in it.
 func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w := newWorld(t)
-	if got := w.plan.Watchable(); got != "" {
+	if got := w.plan.UntrackedAttributeTable(); got != "" {
 		t.Errorf("%s is not watched", got)
 	}
 	w.exec(w.owner, "CREATE TABLE apart (id int PRIMARY KEY, user_id uuid); CREATE TABLE beside (id int PRIMARY "+
@@ -143,28 +143,28 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.compile(file, rls.Options{})
-		if got := w.plan.Watchable(); got != c.watchable {
+		if got := w.plan.UntrackedAttributeTable(); got != c.watchable {
 			t.Errorf("a table with children: %q, want %q", got, c.watchable)
 		}
 		want := map[catalog.Name]bool{}
 		for _, name := range c.want {
 			want[catalog.Name{Schema: "public", Name: name}] = true
 		}
-		if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
+		if diff := cmp.Diff(want, w.plan.UntrackedRelations()); diff != "" {
 			t.Errorf("a table with children that others read (-want +got):\n%s", diff)
 		}
 	}
 	w.exec(w.owner, "DROP TABLE heirs, refers; CREATE TABLE loose (id int PRIMARY KEY, user_id uuid); CREATE "+
 		"TABLE kept () INHERITS (loose); CREATE TABLE grand () INHERITS (kept)")
 	w.compile("testdata/children.yaml", rls.Options{})
-	if got := w.plan.Watchable(); got != "" {
+	if got := w.plan.UntrackedAttributeTable(); got != "" {
 		t.Errorf("a table with children that no other rule reads: %q", got)
 	}
 	want := map[catalog.Name]bool{}
 	for _, name := range []string{"loose", "kept", "grand"} {
 		want[catalog.Name{Schema: "public", Name: name}] = true
 	}
-	if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
+	if diff := cmp.Diff(want, w.plan.UntrackedRelations()); diff != "" {
 		t.Errorf("what is not noticed (-want +got):\n%s", diff)
 	}
 	// Nor is what a view shows of them, whatever stands between.
@@ -180,7 +180,7 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	for _, name := range []string{"beneath", "seen"} {
 		want[catalog.Name{Schema: "public", Name: name}] = true
 	}
-	if diff := cmp.Diff(want, w.plan.Unnoticed()); diff != "" {
+	if diff := cmp.Diff(want, w.plan.UntrackedRelations()); diff != "" {
 		t.Errorf("what is not noticed, views among it (-want +got):\n%s", diff)
 	}
 }
@@ -285,10 +285,10 @@ func TestWhatTimeHides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.policy(c.policy)
-			if got := w.plan.Timed(); got != c.timed {
+			if got := w.plan.TimeCanHide(); got != c.timed {
 				t.Errorf("time hides: %t", got)
 			}
-			if got := w.plan.TimedAttributes(); got != c.attributes {
+			if got := w.plan.TimeCanChangeAttributes(); got != c.attributes {
 				t.Errorf("time changes attributes: %t", got)
 			}
 		})

@@ -4,9 +4,9 @@ import "fmt"
 
 // parts are partitions and inheritance children of tables. They are under the rules of their parents for when they are
 // read by name. Read through the parent they are under its policies, whether or not they have any.
-type parts struct{ *facts }
+type childPolicies struct{ *facts }
 
-func (f parts) objects() []Object {
+func (f childPolicies) objects() []Object {
 	const why = "A part of a table that the policy lists has the table's rule. Agents write through the table."
 	var out []Object
 	for _, c := range f.children {
@@ -15,12 +15,12 @@ func (f parts) objects() []Object {
 		add := func(name, sql string, needs []string) {
 			o := newObject(policyIdentity(name, c.Relation), why, c.Relation)
 			o.Needs = needs
-			o.make(sql)
+			o.create(sql)
 			o.drop(whyDropPolicies, dropPolicy(name, c.Relation))
 			out = append(out, o.Object)
 		}
 		add(selectPolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)",
-			selectPolicy, table, f.agent, f.condition(c.Rows, c.Relation)), f.read(c.Rows))
+			selectPolicy, table, f.agent, f.condition(c.Rows, c.Relation)), f.objectsRead(c.Rows))
 		add(insertPolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s WITH CHECK (false)",
 			insertPolicy, table, f.agent), nil)
 		add(updatePolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s USING (false)",

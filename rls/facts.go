@@ -30,8 +30,8 @@ type facts struct {
 	signed       []signedTable
 
 	// The rest is unknown while the hash of the plan is worked out.
-	children []*policy.Child
-	known    []*catalog.Relation // the tables of the policy and their parts
+	children    []*policy.Child
+	knownTables []*catalog.Relation // the tables of the policy and their parts
 }
 
 func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *facts {
@@ -48,7 +48,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 		}
 		if t.Write != nil {
 			all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
-			all = append(all, written(t.Write)...)
+			all = append(all, triggerConditions(t.Write)...)
 		}
 	}
 	for _, h := range predicate.Helpers(all) {
@@ -64,20 +64,20 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 }
 
 // know adds the partitions and children of tables, and which columns tables have.
-func (f *facts) know() {
+func (f *facts) addChildren() {
 	f.children = f.policy.Children()
 	for _, t := range f.policy.Tables() {
-		f.known = append(f.known, t.Relation)
+		f.knownTables = append(f.knownTables, t.Relation)
 	}
 	for _, c := range f.children {
 		if c.ReadableByName {
-			f.known = append(f.known, c.Relation)
+			f.knownTables = append(f.knownTables, c.Relation)
 		}
 	}
 }
 
 // narrowed are the tables with hidden or masked columns.
-func (f *facts) narrowed() []*policy.Table {
+func (f *facts) restrictedTables() []*policy.Table {
 	var out []*policy.Table
 	for _, t := range f.policy.Tables() {
 		if t.Columns != nil {
@@ -88,7 +88,7 @@ func (f *facts) narrowed() []*policy.Table {
 }
 
 // bound are the roles that the row policies of a table bind.
-func (f *facts) bound(t *policy.Table) string {
+func (f *facts) boundRoles(t *policy.Table) string {
 	if t.Columns != nil {
 		return f.agent + ", " + f.rowsRole
 	}
@@ -105,9 +105,9 @@ func (f *facts) callers() []string {
 }
 
 // readThrough are the relations that agents read through a view of ours.
-func (f *facts) readThrough() []catalog.Name {
+func (f *facts) readByView() []catalog.Name {
 	var out []catalog.Name
-	for _, t := range f.narrowed() {
+	for _, t := range f.restrictedTables() {
 		out = append(out, t.Relation.Name)
 	}
 	for _, v := range f.policy.Views() {
@@ -141,7 +141,7 @@ func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 const isCurrent = predicate.CurrentCatalog
 
 // read are the objects that conditions read.
-func (f *facts) read(nodes ...predicate.Node) []string {
+func (f *facts) objectsRead(nodes ...predicate.Node) []string {
 	all := predicate.All(nodes)
 	var out []string
 	for _, h := range predicate.Helpers(all) {

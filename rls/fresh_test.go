@@ -34,7 +34,7 @@ views: { titles: {} }
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.compile(file, rls.Options{Doors: true})
+	w.compile(file, rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent("")
 	seen := claims(agent, user1)

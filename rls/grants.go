@@ -35,7 +35,7 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 		"An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles "+
 			"there are keep it by name, and a role made later needs a grant.")
 	name = catalog.QuoteIdent(name)
-	o.make(fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", privilege, kind, name))
+	o.create(fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", privilege, kind, name))
 	if keep := quoteAll(f.found.KeepRoles); len(keep) > 0 {
 		o.grant(rightsOn(kind, one(name), keep, "The roles that had the right through PUBLIC keep it.", privilege))
 	}

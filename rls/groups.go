@@ -34,15 +34,15 @@ func (f groupViews) objects() []Object {
 		o := newObject("view "+view.String(),
 			"Signed aggregates read this view, which has rows that agents do not see one by "+
 				"one, in groups large enough; for anything else it raises.", r)
-		o.Needs = f.read(append(conditionsOf(t), t.Aggregate.Rows)...)
-		if standsFor(t) != nil {
+		o.Needs = f.objectsRead(append(conditionsOf(t), t.Aggregate.Rows)...)
+		if pseudonymColumn(t) != nil {
 			o.grant(rightsOn("FUNCTION", one("pgconsent.pseudonym(pg_catalog.text, pg_catalog.text)"), one(f.agent),
 				"Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
 				"EXECUTE"))
 		}
-		o.make(fmt.Sprintf("CREATE VIEW %s WITH (security_barrier) AS\n%s", view.SQL(), groups(t)))
-		o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view.SQL(), f.agent))
-		o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view.SQL(), f.reader))
+		o.create(fmt.Sprintf("CREATE VIEW %s WITH (security_barrier) AS\n%s", view.SQL(), groupViewQuery(t)))
+		o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view.SQL(), f.agent))
+		o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view.SQL(), f.reader))
 		o.drop("Take the views of aggregates away.", "DROP VIEW IF EXISTS "+view.SQL())
 		out = append(out, o.Object)
 	}
@@ -51,10 +51,10 @@ func (f groupViews) objects() []Object {
 
 // inner begins the names of columns of the sub-selects. They are numbered, so that no column of a table which is a
 // dimension or measure is called so.
-const inner = "pgconsent_"
+const innerPrefix = "pgconsent_"
 
 // groups writes the query of a group view.
-func groups(t *policy.Table) string {
+func groupViewQuery(t *policy.Table) string {
 	q := newGroupQuery(t)
 	each, all, enough := q.windows()
 	shown, counts := q.rows()
@@ -65,22 +65,22 @@ func groups(t *policy.Table) string {
 		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
 		"\n    FROM (SELECT " + strings.Join(q.hidden, ",\n        ") + "\n     " + q.from +
 		"\n      WHERE " + strings.Join(counts, "\n        AND ") +
-		") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
-		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4\nWHERE " + isCurrent + " OFFSET 0"
+		") AS " + innerPrefix + "1) AS " + innerPrefix + "2) AS " + innerPrefix + "3" +
+		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + innerPrefix + "4\nWHERE " + isCurrent + " OFFSET 0"
 }
 
 // groupQuery is the query of a group view while it is written.
 type groupQuery struct {
-	table      *policy.Table
-	row        string   // the name of the table's row
-	from       string   // its FROM clause
-	subject    string   // the column, quoted
-	names      []string // the columns
-	values     []string // their values, of rows that show
-	hidden     []string // the same, of rows that count in groups only
-	cell       []string // the columns of hidden rows that divide them into cells
-	conditions []string // those of them that tell whether a measure counts
-	partly     []string // conditions under which some value of a visible row does not show
+	table        *policy.Table
+	row          string   // the name of the table's row
+	from         string   // its FROM clause
+	subject      string   // the column, quoted
+	names        []string // the columns
+	values       []string // their values, of rows that show
+	hidden       []string // the same, of rows that count in groups only
+	cell         []string // the columns of hidden rows that divide them into cells
+	conditions   []string // those of them that tell whether a measure counts
+	partlyHidden []string // conditions under which some value of a visible row does not show
 }
 
 func newGroupQuery(t *policy.Table) *groupQuery {
@@ -88,10 +88,10 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 	q := &groupQuery{
 		table: t, row: row, subject: catalog.QuoteIdent(a.Subject), from: " FROM " + t.Relation.Name.SQL() + " AS " + row}
 	who := row + "." + q.subject
-	if standsFor(t) != nil {
+	if pseudonymColumn(t) != nil {
 		// A sub-select of the subject alone is worked out once for each of them.
-		who = inner + "0.who"
-		q.from += ", LATERAL (SELECT " + Counted(t, row) + " AS who OFFSET 0) AS " + inner + "0"
+		who = innerPrefix + "0.who"
+		q.from += ", LATERAL (SELECT " + Counted(t, row) + " AS who OFFSET 0) AS " + innerPrefix + "0"
 	}
 	q.names = one(q.subject)
 	q.values = one(who + " AS " + q.subject)
@@ -100,17 +100,17 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 		name := catalog.QuoteIdent(d.Column)
 		value := row + "." + name
 		if d.Unit != "" {
-			value = truncated(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
+			value = truncateMask(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
 		}
 		q.add(d.Column, name, value)
 		q.cell = append(q.cell, name)
 	}
 	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
-		q.add(m.Column, name, bounded(m, row+"."+name))
+		q.add(m.Column, name, boundedMeasure(m, row+"."+name))
 		// Who consents to a measure and who does not are in different cells: a sum over five people is not of one of them.
 		if s, needs := t.ConditionalColumn(m.Column); needs {
-			condition := fmt.Sprintf("%sneeds%d", inner, i)
+			condition := fmt.Sprintf("%sneeds%d", innerPrefix, i)
 			q.hidden = append(q.hidden, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
 			q.cell, q.conditions = append(q.cell, condition), append(q.conditions, condition)
 		}
@@ -128,7 +128,7 @@ func (q *groupQuery) add(column, name, value string) {
 	}
 	when := predicate.Check(s.Condition, q.table.Relation)
 	q.values = append(q.values, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
-	q.partly = append(q.partly, "("+when+") IS NOT TRUE")
+	q.partlyHidden = append(q.partlyHidden, "("+when+") IS NOT TRUE")
 	q.hidden = append(q.hidden, "CASE WHEN "+predicate.Check(s.GroupCondition, q.table.Relation)+" THEN "+value+" END AS "+name)
 }
 
@@ -139,16 +139,16 @@ func (q *groupQuery) rows() (shown string, counts []string) {
 	grouped := "(" + predicate.Policy(a.Rows, q.table.Relation) + ")"
 	hides := "(" + visible + ") IS NOT TRUE"
 	shown = "(" + visible + ")"
-	if len(q.partly) > 0 {
+	if len(q.partlyHidden) > 0 {
 		// A row of which some value does not show counts in groups, if it may, with that value; else without it.
-		some := strings.Join(q.partly, " OR ")
+		some := strings.Join(q.partlyHidden, " OR ")
 		hides = "(" + hides + " OR " + some + ")"
 		shown += " AND (" + grouped + " AND (" + some + ")) IS NOT TRUE"
 	}
 	counts = []string{"(SELECT pgconsent_gate.vetted())", grouped, hides, q.row + "." + q.subject + " IS NOT NULL"}
 	for _, d := range a.Dimensions {
 		if d.Closed {
-			counts = append(counts, closed(d, q.row+"."+catalog.QuoteIdent(d.Column)))
+			counts = append(counts, periodIsOver(d, q.row+"."+catalog.QuoteIdent(d.Column)))
 		}
 	}
 	return shown, counts
@@ -168,26 +168,26 @@ func (q *groupQuery) windows() (each, all, enough []string) {
 	a := q.table.Aggregate
 	columns := strings.Join(append(slices.Clone(q.names), q.conditions...), ", ")
 	each = []string{columns,
-		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", q.partition(), q.subject, inner)}
+		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", q.partition(), q.subject, innerPrefix)}
 	all = []string{columns,
-		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, q.partition())}
-	enough = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", inner, a.Minimum)}
+		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", innerPrefix, q.partition())}
+	enough = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", innerPrefix, a.Minimum)}
 	if a.Share <= 0 {
 		return each, all, enough
 	}
 	share := func(n int, value string) {
 		each = append(each,
-			fmt.Sprintf("%s OVER (%s) AS %sone%d", value, q.partition(q.subject), inner, n),
-			fmt.Sprintf("%s OVER (%s) AS %sall%d", value, q.partition(), inner, n))
+			fmt.Sprintf("%s OVER (%s) AS %sone%d", value, q.partition(q.subject), innerPrefix, n),
+			fmt.Sprintf("%s OVER (%s) AS %sall%d", value, q.partition(), innerPrefix, n))
 		all = append(all,
-			fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", inner, n, q.partition()),
-			fmt.Sprintf("%sall%d", inner, n))
+			fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", innerPrefix, n, q.partition()),
+			fmt.Sprintf("%sall%d", innerPrefix, n))
 		enough = append(enough, fmt.Sprintf(
 			"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
 				"100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) "+
 				"(COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
 				"%[3]d::pg_catalog.numeric)",
-			inner, n, a.Share))
+			innerPrefix, n, a.Share))
 	}
 	share(0, "pg_catalog.count(*)")
 	for i, m := range a.Measures {
@@ -201,16 +201,16 @@ func (q *groupQuery) windows() (each, all, enough []string) {
 // key in the registry are not swept.
 func Counted(t *policy.Table, row string) string {
 	column := row + "." + catalog.QuoteIdent(t.Aggregate.Subject)
-	b := standsFor(t)
+	b := pseudonymColumn(t)
 	if b == nil {
 		return column
 	}
 	of := "(" + row + "." + catalog.QuoteIdent(t.Lifecycle.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
-	return "COALESCE(" + typed(b.Type, pseudonym(of, column)) + ", " + column + ")"
+	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(of, column)) + ", " + column + ")"
 }
 
 // standsFor is what the sweeper makes of the subjects of groups, if it is a text that stands for them.
-func standsFor(t *policy.Table) *policy.LifecycleColumn {
+func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 	if t.Lifecycle == nil {
 		return nil
 	}
@@ -233,10 +233,10 @@ func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool)
 		}
 		value := row + "." + catalog.QuoteIdent(d.Column)
 		if d.Closed {
-			counts = append(counts, closed(d, value))
+			counts = append(counts, periodIsOver(d, value))
 		}
 		if d.Unit != "" {
-			value = truncated(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
+			value = truncateMask(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
 		}
 		dimensions = append(dimensions, value)
 	}
@@ -250,7 +250,7 @@ func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool)
 
 // bounded is a measure's value: within its bounds, finite, and of one scale, since the scale of a sum would tell the
 // longest. Integers keep their type, in which their sums are exact.
-func bounded(m policy.Measure, column string) string {
+func boundedMeasure(m policy.Measure, column string) string {
 	at := func(bound, as string) string { return catalog.QuoteLiteral(bound) + "::" + as }
 	if integer := m.Type == "smallint" || m.Type == "integer" || m.Type == "bigint"; integer {
 		return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[2]s WHEN %[1]s "+
@@ -268,7 +268,7 @@ func bounded(m policy.Measure, column string) string {
 }
 
 // closed says that the period of a time is over.
-func closed(d policy.Dimension, column string) string {
+func periodIsOver(d policy.Dimension, column string) string {
 	now := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.Unit)
 	local := fmt.Sprintf("pg_catalog.timezone('UTC', %s)", now)
 	switch {

@@ -34,7 +34,7 @@ func (f helperViews) views(h predicate.Helper) Object {
 			"Live attributes are worked out from this view. Its schema cannot be named by agents.")
 	} else {
 		policies := f.agent
-		if len(f.narrowed()) > 0 {
+		if len(f.restrictedTables()) > 0 {
 			policies += ", " + f.rowsRole
 		}
 		f.view(o, helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")
@@ -57,22 +57,22 @@ func (f *facts) readable(r *catalog.Relation) Object {
 		"Predicates read this table with the reader's rights, not the agent's.", "SELECT"))
 	o.why = "The reader sees every row; and a relation under a policy lets the planner run no operator of " +
 		"the agent's on its statistics."
-	o.make(fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, r.Name.SQL(), f.reader))
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, r.Name.SQL(), f.reader))
 	o.drop("Take the helper and gate views away.", dropPolicy(readerPolicy, r))
 	return o.Object
 }
 
 // view makes a view that belongs to the reader. Rights are given before the view is.
-func (f *facts) view(o *making, name string, h predicate.Helper, roles, where, why string) {
+func (f *facts) view(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)
 	}
 	o.why = why
-	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "),
+	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "),
 		h.Relation.Name.SQL(), where))
-	o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles))
-	o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.reader))
+	o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles))
+	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.reader))
 }
 
 func emptyIdentity(r *catalog.Relation) string {
@@ -86,13 +86,13 @@ func (f helperViews) empty(r *catalog.Relation) Object {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	o := newObject(emptyIdentity(r),
 		"No link is no refusal only if there is none: a link table that merely looks empty hides the rows.", r)
-	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS pg_catalog.bool
+	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS pg_catalog.bool
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent$
 BEGIN
   RETURN NOT pg_catalog.row_security_active(%s::pg_catalog.regclass::pg_catalog.oid) AND NOT EXISTS (SELECT 1 FROM %s);
 END $pgconsent$`, name, catalog.QuoteLiteral(r.Name.SQL()), r.Name.SQL()))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
-	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, strings.Join(f.callers(), ", ")))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, strings.Join(f.callers(), ", ")))
 	o.drop("Take the helper and gate views away.", fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
 	return o.Object
 }

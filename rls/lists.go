@@ -19,7 +19,7 @@ const (
 )
 
 // judged tells whether a table has the trigger that fills lists in and holds them to their bounds.
-func judged(w *policy.Write) bool {
+func hasListTrigger(w *policy.Write) bool {
 	if w == nil || !w.Insert && !w.Update {
 		return false
 	}
@@ -32,9 +32,9 @@ func judged(w *policy.Write) bool {
 }
 
 // written are the conditions that the triggers of a table read besides the row.
-func written(w *policy.Write) predicate.All {
+func triggerConditions(w *policy.Write) predicate.All {
 	var out predicate.All
-	if !judged(w) {
+	if !hasListTrigger(w) {
 		return nil
 	}
 	for _, s := range w.Stamps {
@@ -52,7 +52,7 @@ func written(w *policy.Write) predicate.All {
 // and on the row as it was.
 func (f writePolicies) lists() []Object {
 	w := f.Write
-	if !judged(w) {
+	if !hasListTrigger(w) {
 		return nil
 	}
 	table, name := f.Relation.Name.SQL(), predicate.ListFunction(f.Relation.Name).SQL()
@@ -86,8 +86,8 @@ func (f writePolicies) lists() []Object {
 		"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_gate.json_ids(pg_catalog.text)",
 		"pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
 	}, one(f.reader), "", "EXECUTE"))
-	f.mayAskEmpty(o, written(w))
-	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	f.mayAskEmpty(o, triggerConditions(w))
+	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE
   allowed pg_catalog.text;
@@ -95,11 +95,11 @@ DECLARE
 BEGIN
 %s  RETURN NEW;
 END $pgconsent$`, name, body))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
-	o.make(fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) "+
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.create(fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) "+
 		"%s::pg_catalog.name) EXECUTE FUNCTION %s()",
 		listTrigger, strings.Join(events, " OR "), table, catalog.QuoteLiteral(f.agentName), name))
-	o.make(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", name, f.reader))
+	o.create(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", name, f.reader))
 	o.drop(whyDropWrites, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", listTrigger, table))
 	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
 	return []Object{o.Object}
@@ -116,46 +116,46 @@ func (f writePolicies) insertedList(insert *strings.Builder, b predicate.Bound) 
 		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersection())
 	}
 	if b.From != nil {
-		given := allowed(b.DefaultList())
+		given := toText(b.DefaultList())
 		if b.Chain != nil {
-			given = allowed(b.CutToChain(b.DefaultList(), told(b)))
+			given = toText(b.CutToChain(b.DefaultList(), chainArray(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
 				"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column, b.Stored(taken(b)))
+			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column, b.Stored(allowedArray(b)))
 	}
 	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedList, "22023"))
 	if b.From != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b), true), raise(widerList, "42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(allowedArray(b), true), raise(widerList, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(told(b), "'{}'::"+b.Array()), raise(widerList, "42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(chainArray(b), "'{}'::"+b.Array()), raise(widerList, "42501"))
 	}
 }
 
 // changedList compares a list that an UPDATE has changed with its bounds.
 func changedList(update *strings.Builder, b predicate.Bound) {
 	before := "COALESCE(" + b.Elements(true) + ", '{}'::" + b.Array() + ")"
-	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(),
+	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffers([]string{b.Column}), b.Malformed(),
 		raise(malformedList, "22023"))
 	if b.Narrow {
-		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", allowed(before),
-			b.Exceeds(taken(b), false), raise(widerList, "42501"))
+		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", toText(before),
+			b.Exceeds(allowedArray(b), false), raise(widerList, "42501"))
 	}
 	if b.Chain != nil {
 		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersection(),
-			b.ExceedsChain(told(b), before), raise(widerList, "42501"))
+			b.ExceedsChain(chainArray(b), before), raise(widerList, "42501"))
 	}
 	update.WriteString("    END IF;\n")
 }
 
 // allowed and taken pass an array of any type through one variable of the trigger.
-func allowed(array string) string    { return "(" + array + ")::pg_catalog.text" }
-func taken(b predicate.Bound) string { return "allowed::" + b.Array() }
+func toText(array string) string            { return "(" + array + ")::pg_catalog.text" }
+func allowedArray(b predicate.Bound) string { return "allowed::" + b.Array() }
 
 // told is the list that the chain allows, NULL where there is none.
-func told(b predicate.Bound) string { return "told::" + b.Array() }
+func chainArray(b predicate.Bound) string { return "told::" + b.Array() }
 
 func stampedValue(s policy.Stamp) string {
 	if s.Attribute != "" {

@@ -23,12 +23,12 @@ func (f liveAttributes) objects() []Object {
 	}
 	o := newObject("function "+liveSignature,
 		"The database works out the attributes that no credential gives, at each statement.")
-	o.make("DROP FUNCTION IF EXISTS " + liveSignature)
-	o.make(fmt.Sprintf("CREATE FUNCTION %s(name pg_catalog.text, claims pg_catalog.text[], settings pg_catalog.text[]) "+
+	o.create("DROP FUNCTION IF EXISTS " + liveSignature)
+	o.create(fmt.Sprintf("CREATE FUNCTION %s(name pg_catalog.text, claims pg_catalog.text[], settings pg_catalog.text[]) "+
 		`RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent_live$
 %s $pgconsent_live$`, predicate.LiveFunction, predicate.LiveBody(lives)))
-	o.make("REVOKE ALL ON FUNCTION " + liveSignature + " FROM PUBLIC")
+	o.create("REVOKE ALL ON FUNCTION " + liveSignature + " FROM PUBLIC")
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
 		"pgconsent.claim(pg_catalog.text, pg_catalog.text[])",
@@ -36,9 +36,9 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 		"pgconsent_gate.json_ids(pg_catalog.text)", "pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
 	}, one(f.reader), "", "EXECUTE"))
 	f.mayAskEmpty(o, liveNodes(f.policy))
-	o.make("ALTER FUNCTION " + liveSignature + " OWNER TO " + f.reader)
+	o.create("ALTER FUNCTION " + liveSignature + " OWNER TO " + f.reader)
 	o.why = "attr has verified a seal; the proxy asks before it judges a statement."
-	o.make(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %%I, %%I', "+
+	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %%I, %%I', "+
 		`pg_catalog.pg_get_userbyid(p.proowner), %s)
   FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) `+
 		`'pgconsent_gate.attr(pg_catalog.text)'::pg_catalog.regprocedure); END $$`,
@@ -54,7 +54,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 }
 
 // mayAskEmpty lets the reader ask whether link tables of conditions are empty.
-func (f *facts) mayAskEmpty(o *making, nodes predicate.All) {
+func (f *facts) mayAskEmpty(o *objectBuilder, nodes predicate.All) {
 	for _, r := range predicate.ShownWhileEmpty(nodes) {
 		o.grant(rightsOn("FUNCTION", one(predicate.EmptyFunction(r.Name).SQL()+"()"), one(f.reader), "", "EXECUTE"))
 		o.Needs = append(o.Needs, emptyIdentity(r))

@@ -12,27 +12,27 @@ import (
 // shown is the expression by which a column comes out. It never raises: it may run on any row that agents see, and an
 // error would tell what the value is. It depends on no setting: a month in the session's time zone, asked for in two
 // time zones, would tell the day.
-func shown(c policy.VisibleColumn, column string) string {
+func masked(c policy.VisibleColumn, column string) string {
 	switch c.Mask {
 	case policy.Plain:
 		return column
 	case policy.Hash:
 		return fmt.Sprintf("pgconsent.mask(%s::pg_catalog.text)::%s", column, c.Type)
 	case policy.Truncate:
-		return truncated(c, column)
+		return truncateMask(c, column)
 	case policy.Prefix:
 		return fmt.Sprintf("pg_catalog.left(%s::pg_catalog.text, %d)::%s", column, c.Amount, c.Type)
 	case policy.Step:
-		return stepped(c, column)
+		return stepMask(c, column)
 	case policy.Keys:
-		return keyed(c, column)
+		return keysMask(c, column)
 	default: // Null, and what is not known
 		return "NULL::" + c.Type
 	}
 }
 
 // needed is a column's value where the row meets its condition, else NULL.
-func needed(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
+func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
 	if when == nil {
 		return value
 	}
@@ -44,7 +44,7 @@ func needed(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, va
 }
 
 // truncated leaves out what is before the year 1 or after 9999, where date_trunc and casts may raise.
-func truncated(c policy.VisibleColumn, column string) string {
+func truncateMask(c policy.VisibleColumn, column string) string {
 	trunc := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
 	if strings.HasSuffix(c.Type, "with time zone") {
 		trunc = fmt.Sprintf("pg_catalog.date_trunc('%s', %s, 'UTC')", c.Unit, column)
@@ -63,7 +63,7 @@ func truncated(c policy.VisibleColumn, column string) string {
 
 // stepped counts in numeric. NaN, infinities and very large values are left out; the smallest integers stay in their
 // type.
-func stepped(c policy.VisibleColumn, column string) string {
+func stepMask(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
 	// A quotient would be rounded; remainders are exact.
@@ -89,7 +89,7 @@ func stepped(c policy.VisibleColumn, column string) string {
 
 // keyed takes the keys that are listed out of an object, each with its value if that has the type, else with null.
 // Anything but an object is NULL.
-func keyed(c policy.VisibleColumn, column string) string {
+func keysMask(c policy.VisibleColumn, column string) string {
 	kind := "json"
 	if c.Type == "jsonb" {
 		kind = "jsonb"

@@ -28,7 +28,7 @@ func newMaterialized(n predicate.Consent) materialized {
 
 // value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings:
 // JSON has dates in one form, and in that they are read alike whatever DateStyle says.
-func value(r *catalog.Relation, row string, columns []string) string {
+func notedValue(r *catalog.Relation, row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
 		part := row + "." + catalog.QuoteIdent(c)
@@ -41,7 +41,7 @@ func value(r *catalog.Relation, row string, columns []string) string {
 }
 
 // isValue is the condition that columns of a row are a value that was noted. A reference to an integer may be wider.
-func isValue(r *catalog.Relation, row string, columns []string, noted string) string {
+func equalsNoted(r *catalog.Relation, row string, columns []string, noted string) string {
 	var parts []string
 	for i, c := range columns {
 		of := predicate.KeyType(r.Column(c))
@@ -53,7 +53,7 @@ func isValue(r *catalog.Relation, row string, columns []string, noted string) st
 	return strings.Join(parts, " AND ")
 }
 
-func known(row string, columns []string) string {
+func allNotNull(row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
 		parts = append(parts, row+"."+catalog.QuoteIdent(c)+" IS NOT NULL")
@@ -66,7 +66,7 @@ func (m materialized) table() string { return m.MaterializedTable().SQL() }
 func (m materialized) key() []string { return m.relation.PrimaryKey }
 
 // at is the relation whose rows stand at a step, 0 being the table itself, and the columns by which they are noted.
-func (m materialized) at(step int) (*catalog.Relation, []string) {
+func (m materialized) relationAt(step int) (*catalog.Relation, []string) {
 	if step == 0 {
 		return m.relation, m.key()
 	}
@@ -74,7 +74,7 @@ func (m materialized) at(step int) (*catalog.Relation, []string) {
 }
 
 // open is until when everybody has agreed about the row called t.
-func (m materialized) open() string {
+func (m materialized) openUntil() string {
 	from, last := "", ""
 	for i, s := range m.steps {
 		alias, before := "s"+strconv.Itoa(i+1), "s"+strconv.Itoa(i)
@@ -103,7 +103,7 @@ func (m materialized) open() string {
 	}
 	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' "+
 		"END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
-		known("t", m.steps[0].Froms()), end+catalog.QuoteIdent(m.Status), catalog.QuoteLiteral(m.Is), agreed,
+		allNotNull("t", m.steps[0].Froms()), end+catalog.QuoteIdent(m.Status), catalog.QuoteLiteral(m.Is), agreed,
 		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
@@ -119,7 +119,7 @@ func lockKey(name string, step int, value string) string {
 }
 
 // settle works out what the transaction's changes mean.
-func (m materialized) settle() string {
+func (m materialized) createSettle() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	noted := func(step int) string {
@@ -138,10 +138,10 @@ func (m materialized) settle() string {
 	line("-- what it now leads to stays as it is until then")
 	line("reached0 := changed0;")
 	for i := 1; i <= n; i++ {
-		r, columns := m.at(i - 1)
+		r, columns := m.relationAt(i - 1)
 		line(
 			"reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);",
-			i, value(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v.value"), known("r",
+			i, notedValue(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), equalsNoted(r, "r", columns, "v.value"), allNotNull("r",
 				m.steps[i-1].Froms()))
 		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v "+
 			"(value) ORDER BY 1) AS l;", lockKey(m.name, i, "v.value"), i)
@@ -150,15 +150,15 @@ func (m materialized) settle() string {
 	line("-- the rows that it concerns")
 	line("concerned%d := changed%d;", n, n)
 	for i := n; i >= 1; i-- {
-		r, columns := m.at(i - 1)
+		r, columns := m.relationAt(i - 1)
 		from := m.steps[i-1].Froms()
 		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s "+
-			"AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from,
-			"v.value"), known("r", columns))
+			"AS r ON %s WHERE %s);", i-1, i-1, notedValue(r, "r", columns), i, r.Name.SQL(), equalsNoted(r, "r", from,
+			"v.value"), allNotNull("r", columns))
 	}
 	r := m.relation
 	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t "+
-		"WHERE %s);", m.table(), isValue(r, "o", m.key(), "v.value"), r.Name.SQL(), isValue(r, "t", m.key(), "v.value"))
+		"WHERE %s);", m.table(), equalsNoted(r, "o", m.key(), "v.value"), r.Name.SQL(), equalsNoted(r, "t", m.key(), "v.value"))
 	var keys, quoted []string
 	for _, k := range m.key() {
 		quoted = append(quoted, catalog.QuoteIdent(k))
@@ -166,17 +166,17 @@ func (m materialized) settle() string {
 	}
 	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v "+
 		"(value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
-		m.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), isValue(r, "t", m.key(),
+		m.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), equalsNoted(r, "t", m.key(),
 			"v.value"), strings.Join(keys, ", "))
 	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s "+
-		"FOR UPDATE;", m.table(), isValue(r, "t", m.key(), "v.value"), strings.Join(keys, ", "))
+		"FOR UPDATE;", m.table(), equalsNoted(r, "t", m.key(), "v.value"), strings.Join(keys, ", "))
 	var same []string
 	for _, k := range m.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
 	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM "+
 		"unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
-		m.table(), strings.Join(keys, ", "), m.open(), r.Name.SQL(), isValue(r, "t",
+		m.table(), strings.Join(keys, ", "), m.openUntil(), r.Name.SQL(), equalsNoted(r, "t",
 			m.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
 	var declare strings.Builder
 	for i := 0; i <= n; i++ {
@@ -198,7 +198,7 @@ func (f materializations) objects() []Object {
 		o := newObject(m.identity(), "Until when everybody whom a row is about has agreed is kept beside the row, by "+
 			"triggers on whatever it depends on.")
 		for i := 0; i <= len(m.steps); i++ {
-			r, _ := m.at(i)
+			r, _ := m.relationAt(i)
 			o.Tables = append(o.Tables, r.Name)
 		}
 		f.makeTable(m, o)
@@ -217,49 +217,49 @@ func (m materialized) identity() string {
 }
 
 // makeTable makes the table with the answers.
-func (f materializations) makeTable(m materialized, o *making) {
+func (f materializations) makeTable(m materialized, o *objectBuilder) {
 	var columns, quoted []string
 	for _, k := range m.key() {
 		columns = append(columns, catalog.QuoteIdent(k)+" "+predicate.KeyType(m.relation.Column(k))+" NOT NULL")
 		quoted = append(quoted, catalog.QuoteIdent(k))
 	}
 	callers := []string{f.agent, f.rowsRole, f.reader}
-	o.make(fmt.Sprintf("INSERT INTO pgconsent.kept (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(m.name),
+	o.create(fmt.Sprintf("INSERT INTO pgconsent.kept (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(m.name),
 		catalog.QuoteLiteral(m.relation.Name.String())))
-	o.make(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
+	o.create(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
 		strings.Join(columns, ", "), strings.Join(quoted, ", ")))
-	o.make(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
+	o.create(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
 	o.grant(rightsOn("FUNCTION", one(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
-	o.make(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
+	o.create(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
 	o.grant(rightsOn("TABLE", one("pgconsent.kept_change"), one(f.reader), "", "SELECT"))
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
 }
 
 // makeFunctions makes the function that settles what a transaction has changed, and the one that compares.
-func (f materializations) makeFunctions(m materialized, o *making) {
+func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
 	settle, differs := m.function("settle"), m.function("differs")
-	o.make(m.settle())
-	o.make(fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET "+
-		"search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, m.differs()))
+	o.create(m.createSettle())
+	o.create(fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET "+
+		"search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, m.differsQuery()))
 	for _, function := range []string{settle, differs} {
-		o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
-		o.make(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", function, f.reader))
+		o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
+		o.create(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", function, f.reader))
 	}
-	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, f.control))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, f.control))
 	o.grant(rightsOn("TABLE", one("pgconsent.kept"), one(f.control), "", "SELECT"))
 	o.grant(migrations.Grant{
 		Rights: []migrations.Right{{Name: "SELECT", Columns: one("name")}}, Kind: "TABLE",
 		On: one("pgconsent.kept_change"), To: one(f.control),
 	})
-	o.make(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', "+
+	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', "+
 		`pg_catalog.pg_get_userbyid(p.proowner))
   FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) `+
 		`'pgconsent.kept_settle()'::pg_catalog.regprocedure); END $$`, settle))
 }
 
 // makeTriggers makes those that note changes of the relation at a step.
-func (m materialized) makeTriggers(step int, o *making) {
-	r, noted := m.at(step)
+func (m materialized) makeTriggers(step int, o *objectBuilder) {
+	r, noted := m.relationAt(step)
 	watched := append([]string{}, noted...)
 	if step < len(m.steps) {
 		watched = append(watched, m.steps[step].Froms()...)
@@ -269,42 +269,42 @@ func (m materialized) makeTriggers(step int, o *making) {
 			watched = append(watched, m.Expires)
 		}
 	}
-	function := m.note(step)
+	function := m.noteFunction(step)
 	note := func(row string) string {
 		return fmt.Sprintf("PERFORM pgconsent.kept_note(%s, %d, %s);", catalog.QuoteLiteral(m.name), step,
-			value(r, row, noted))
+			notedValue(r, row, noted))
 	}
-	o.make(fmt.Sprintf("CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = "+
+	o.create(fmt.Sprintf("CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = "+
 		`pg_catalog, pg_temp AS $pgconsent$
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN PERFORM pgconsent.kept_distrust(%[2]s); RETURN NULL; END IF;
   IF TG_OP <> 'INSERT' THEN IF %[5]s THEN %[3]s END IF; END IF;
   IF TG_OP <> 'DELETE' THEN IF %[6]s THEN %[4]s END IF; END IF;
   RETURN NULL;
-END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW"), known("OLD", noted),
-		known("NEW", noted)))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
+END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW"), allNotNull("OLD", noted),
+		allNotNull("NEW", noted)))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
 	add := func(event, rest string) {
-		o.make(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION %s()", m.trigger(step, event), event,
+		o.create(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION %s()", m.trigger(step, event), event,
 			r.Name.SQL(), rest, function))
-		o.make(fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", r.Name.SQL(), m.trigger(step, event)))
+		o.create(fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", r.Name.SQL(), m.trigger(step, event)))
 	}
 	add("INSERT", "FOR EACH ROW")
 	add("DELETE", "FOR EACH ROW")
-	add("UPDATE", "FOR EACH ROW WHEN ("+differ(watched)+")")
+	add("UPDATE", "FOR EACH ROW WHEN ("+rowDiffers(watched)+")")
 	add("TRUNCATE", "FOR EACH STATEMENT")
 }
 
-func (m materialized) drop(o *making) {
+func (m materialized) drop(o *objectBuilder) {
 	drop := func(format string, args ...any) {
 		o.drop("Take away what keeps answers beside rows.", fmt.Sprintf(format, args...))
 	}
 	for i := 0; i <= len(m.steps); i++ {
-		r, _ := m.at(i)
+		r, _ := m.relationAt(i)
 		for _, event := range []string{"insert", "delete", "update", "truncate"} {
 			drop("DROP TRIGGER IF EXISTS %s ON %s", m.trigger(i, event), r.Name.SQL())
 		}
-		drop("DROP FUNCTION IF EXISTS %s()", m.note(i))
+		drop("DROP FUNCTION IF EXISTS %s()", m.noteFunction(i))
 	}
 	drop("DROP FUNCTION IF EXISTS %s()", m.function("settle"))
 	drop("DROP FUNCTION IF EXISTS %s()", m.function("differs"))
@@ -315,7 +315,7 @@ func (m materialized) drop(o *making) {
 func (m materialized) function(what string) string {
 	return "pgconsent." + catalog.QuoteIdent("kept_"+what+"_"+m.name)
 }
-func (m materialized) note(step int) string { return m.function("note_" + strconv.Itoa(step)) }
+func (m materialized) noteFunction(step int) string { return m.function("note_" + strconv.Itoa(step)) }
 func (m materialized) trigger(step int, event string) string {
 	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_kept_%s_%d_%s", m.name, step, strings.ToLower(event)))
 }
@@ -358,17 +358,17 @@ func (m materialized) fill(most int) string {
   moved AS (UPDATE pgconsent.kept AS h SET filled_to = (SELECT b.value FROM batch AS b ORDER BY n DESC LIMIT 1) `+
 		`WHERE h.name = %[3]s AND EXISTS (SELECT FROM batch) RETURNING 1)
 SELECT count(*) FROM noted`,
-		value(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilled(),
+		notedValue(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilled(),
 		strings.Join(keys, ", "), most)
 }
 
 // differs counts the rows whose stored answer is not the right one, in a consistent snapshot.
-func (m materialized) differs() string {
+func (m materialized) differsQuery() string {
 	var same []string
 	for _, k := range m.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
 	return fmt.Sprintf(
 		"SELECT count(*) FROM %s AS t LEFT JOIN %s AS o ON %s WHERE o.open_until IS DISTINCT FROM (%s)",
-		m.relation.Name.SQL(), m.table(), strings.Join(same, " AND "), m.open())
+		m.relation.Name.SQL(), m.table(), strings.Join(same, " AND "), m.openUntil())
 }

@@ -6,14 +6,14 @@ import (
 )
 
 // making is an object that is being written, with the reason for its next statements.
-type making struct {
+type objectBuilder struct {
 	Object
 	why string
 }
 
 // newObject begins an object that belongs to tables.
-func newObject(identity, why string, tables ...*catalog.Relation) *making {
-	m := &making{why: why}
+func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder {
+	m := &objectBuilder{why: why}
 	m.Identity = identity
 	for _, r := range tables {
 		m.Tables = append(m.Tables, r.Name)
@@ -21,12 +21,12 @@ func newObject(identity, why string, tables ...*catalog.Relation) *making {
 	return m
 }
 
-func (m *making) make(sql string) { m.Make = append(m.Make, Statement{SQL: sql, Why: m.why}) }
+func (m *objectBuilder) create(sql string) { m.Make = append(m.Make, Statement{SQL: sql, Why: m.why}) }
 
-func (m *making) drop(why, sql string) { m.Drop = append(m.Drop, Statement{SQL: sql, Why: why}) }
+func (m *objectBuilder) drop(why, sql string) { m.Drop = append(m.Drop, Statement{SQL: sql, Why: why}) }
 
 // grant gives rights on things that the object does not make.
-func (m *making) grant(g migrations.Grant) {
+func (m *objectBuilder) grant(g migrations.Grant) {
 	if g.Why == "" {
 		g.Why = m.why
 	}

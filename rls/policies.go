@@ -9,14 +9,14 @@ import (
 
 // Names of policies. The names of all that we make on a customer's table begin with pgconsent_.
 const (
-	selectPolicy = "pgconsent_select"
-	insertPolicy = "pgconsent_insert"
-	updatePolicy = "pgconsent_update"
-	deletePolicy = "pgconsent_delete"
-	nonePolicy   = "pgconsent_none"
-	openPolicy   = "pgconsent_open"
-	readerPolicy = "pgconsent_reader"
-	freshPolicy  = "pgconsent_current"
+	selectPolicy  = "pgconsent_select"
+	insertPolicy  = "pgconsent_insert"
+	updatePolicy  = "pgconsent_update"
+	deletePolicy  = "pgconsent_delete"
+	nonePolicy    = "pgconsent_none"
+	openPolicy    = "pgconsent_open"
+	readerPolicy  = "pgconsent_reader"
+	currentPolicy = "pgconsent_current"
 )
 
 func policyIdentity(name string, r *catalog.Relation) string {
@@ -37,14 +37,14 @@ func (f rowPolicies) objects() []Object {
 			continue
 		}
 		table := t.Relation.Name.SQL()
-		out = append(out, f.rowSecurity(t.Relation, f.bound(t), t.Write != nil))
+		out = append(out, f.rowSecurity(t.Relation, f.boundRoles(t), t.Write != nil))
 		o := newObject(policyIdentity(selectPolicy, t.Relation),
 			"Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.", t.Relation)
-		o.Needs = f.read(t.Rows)
-		o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
-			table, f.bound(t), f.rule(t)))
+		o.Needs = f.objectsRead(t.Rows)
+		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
+			table, f.boundRoles(t), f.rule(t)))
 		o.drop(whyDropPolicies, dropPolicy(selectPolicy, t.Relation))
-		out = append(out, o.Object, f.current(t.Relation, f.bound(t)))
+		out = append(out, o.Object, f.current(t.Relation, f.boundRoles(t)))
 		out = append(out, writePolicies{f.facts, t}.objects()...)
 		if t.Columns == nil { // else agents read its row view
 			out = append(out, rights("SELECT on "+t.Relation.Name.String(),
@@ -55,7 +55,7 @@ func (f rowPolicies) objects() []Object {
 		out = append(out, f.rowSecurity(r, f.agent, false))
 		o := newObject(policyIdentity(nonePolicy, r),
 			"Predicates read the table; the policy does not list it, so agents see nothing of it, whatever PUBLIC may do.", r)
-		o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", nonePolicy, r.Name.SQL(),
+		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", nonePolicy, r.Name.SQL(),
 			f.agent))
 		o.drop(whyDropPolicies, dropPolicy(nonePolicy, r))
 		out = append(out, o.Object)
@@ -90,14 +90,14 @@ func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Obj
 		}
 		o.why = "Row security is on already and shows other roles what it did; a restrictive policy needs a " +
 			"permissive one beside it."
-		o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR %s TO %s USING (true)", openPolicy, table, command,
+		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR %s TO %s USING (true)", openPolicy, table, command,
 			roles))
 		return o.Object
 	}
 	o.why = "Other roles keep every row that their grants give them: row security was off."
-	o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR ALL TO PUBLIC USING (true)", openPolicy, table))
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR ALL TO PUBLIC USING (true)", openPolicy, table))
 	o.why = "Row security. It is never FORCEd: the owner is not touched."
-	o.make(fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table))
+	o.create(fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table))
 	o.drop("Row security was off.", fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", table))
 	return o.Object
 }
@@ -105,11 +105,11 @@ func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Obj
 // current is the policy that refuses statements which were decided under other catalogs, whatever they do with the
 // table.
 func (f *facts) current(r *catalog.Relation, roles string) Object {
-	o := newObject(policyIdentity(freshPolicy, r),
+	o := newObject(policyIdentity(currentPolicy, r),
 		"What was decided before the last DDL is planned no more. The planner evaluates it, once for a "+
 			"statement: no row is looked at.", r)
-	o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (%s)", freshPolicy, r.Name.SQL(),
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (%s)", currentPolicy, r.Name.SQL(),
 		roles, isCurrent))
-	o.drop(whyDropPolicies, dropPolicy(freshPolicy, r))
+	o.drop(whyDropPolicies, dropPolicy(currentPolicy, r))
 	return o.Object
 }

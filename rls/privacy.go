@@ -28,7 +28,7 @@ const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.t
 	"pg_catalog.text, pg_catalog.int4)"
 
 // listed writes a list as an array of texts; what is no list is an empty one.
-func listed(l predicate.List, row string) string {
+func listAsArray(l predicate.List, row string) string {
 	if l.Column == "" {
 		return "'{}'::pg_catalog.text[]"
 	}
@@ -54,36 +54,36 @@ func (f privacy) objects() []Object {
 	}
 	var out []Object
 	for _, m := range s.Memories {
-		out = append(out, f.noting(m.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    before := `+listed(m.Grants, "OLD")+`;
+		out = append(out, f.noteTrigger(m.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    before := `+listAsArray(m.Grants, "OLD")+`;
   END IF;
-  after := `+listed(m.Grants, "NEW")+`;
-`+f.differ("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.Store))))
+  after := `+listAsArray(m.Grants, "NEW")+`;
+`+f.noteListChanges("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.Store))))
 	}
 	if x := s.Contexts; x != nil {
 		key := "NULL::pg_catalog.text"
 		if len(x.Relation.PrimaryKey) == 1 {
 			key = asText("NEW", x.Relation.PrimaryKey[0])
 		}
-		out = append(out, f.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    before := `+listed(x.Participants, "OLD")+`;
+		out = append(out, f.noteTrigger(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+    before := `+listAsArray(x.Participants, "OLD")+`;
   END IF;
-  after := `+listed(x.Participants, "NEW")+`;
-`+f.differ("join", "leave", x.Relation, "COALESCE("+key+", '')", asText("NEW", x.Store))))
+  after := `+listAsArray(x.Participants, "NEW")+`;
+`+f.noteListChanges("join", "leave", x.Relation, "COALESCE("+key+", '')", asText("NEW", x.Store))))
 	}
 	if x := s.Consents; x != nil {
-		out = append(out, f.notingConsents(x))
+		out = append(out, f.noteConsents(x))
 	}
 	if g := s.Generalize; g != nil {
 		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
-		out = append(out, f.noting(g.Link.Relation,
+		out = append(out, f.noteTrigger(g.Link.Relation,
 			"  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+
 				f.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n"))
 	}
 	return append(out, f.functions(s))
 }
 
-func (f privacy) notingConsents(x *policy.Consents) Object {
+func (f privacy) noteConsents(x *policy.Consents) Object {
 	in := func(row string) string {
 		if x.Revoked == "" {
 			return "true"
@@ -93,7 +93,7 @@ func (f privacy) notingConsents(x *policy.Consents) Object {
 	who := func(row string) string {
 		return "ARRAY[" + asText(row, x.Grantor) + ", " + asText(row, x.Grantee) + "]"
 	}
-	return f.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+	return f.noteTrigger(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
     IF `+in("OLD")+` THEN before := `+who("OLD")+`; END IF;
   END IF;
   IF `+in("NEW")+` THEN after := `+who("NEW")+`; END IF;
@@ -113,7 +113,7 @@ func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who s
 }
 
 // differ notes what a list has more and less.
-func (f privacy) differ(more, less string, r *catalog.Relation, key, store string) string {
+func (f privacy) noteListChanges(more, less string, r *catalog.Relation, key, store string) string {
 	without := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
 			") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
@@ -127,11 +127,11 @@ func (f privacy) differ(more, less string, r *catalog.Relation, key, store strin
 }
 
 // noting is a trigger that notes who is let in or out of the rows of a table.
-func (f privacy) noting(r *catalog.Relation, body string) Object {
+func (f privacy) noteTrigger(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
 	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),
 		"Who is let in or out is noted, whoever does it, with the time and the reason.", r)
-	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE
   before pg_catalog.text[] := '{}';
@@ -140,8 +140,8 @@ DECLARE
 BEGIN
 %s  RETURN NULL;
 END $pgconsent$`, name, body))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
-	o.make(fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.create(fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
 		privacyTrigger, r.Name.SQL(), name))
 	const why = "Grants are not noted any more."
 	o.drop(why, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", privacyTrigger, r.Name.SQL()))
@@ -167,11 +167,11 @@ func (f privacy) functions(s *policy.Privacy) Object {
 		privacyRows(s, head), privacyConsents(s.Consents, head), privacyGuardians(s.Guardians, head),
 		privacyContexts(s.Contexts, head), privacyDrawn(s, head),
 	} {
-		o.make(sql)
+		o.create(sql)
 	}
 	all := strings.Join(privacyFunctions, ", ")
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all))
-	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, f.control))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, f.control))
 	o.grant(rightsOn("TABLE", one("pgconsent.privacy_event"), one(f.control), "", "SELECT"))
 	return o.Object
 }
@@ -197,7 +197,7 @@ func privacyRows(s *policy.Privacy, head string) string {
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) t.%s", x.Relation.Name.SQL(),
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
 		}
-		subjects := listed(m.Subjects, "t")
+		subjects := listAsArray(m.Subjects, "t")
 		// The subjects of a memory are read only where the caller may ask about them: a stranger's question takes as long
 		// about somebody as about nobody.
 		parts[i] = fmt.Sprintf(
@@ -207,7 +207,7 @@ func privacyRows(s *policy.Privacy, head string) string {
 				"privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) privacy_rows.caller OR %s "+
 				"THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
 			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t",
-				m.Source), subjects, listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join,
+				m.Source), subjects, listAsArray(m.Grants, "t"), listAsArray(m.Evidence, "t"), m.Relation.Name.SQL(), join,
 			owner, guardedBy(s.Guardians, store, "privacy_rows.subject"), subjects)
 	}
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, "+
@@ -264,7 +264,7 @@ func privacyContexts(x *policy.Contexts, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store "+
-			"ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
+			"ORDER BY 1", asText("t", x.Name), listAsArray(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
 	return "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE " +
 		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$"

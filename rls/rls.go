@@ -41,7 +41,7 @@ type Options struct {
 	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 	Mode                                         Mode
-	Doors                                        bool // make the signed views
+	SignedViews                                  bool // make the signed views
 }
 
 // Statement is one statement with its reason.
@@ -66,7 +66,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		reader:   catalog.QuoteIdent(cmp.Or(o.ReaderRole, migrations.DefaultReaderRole)),
 		rowsRole: catalog.QuoteIdent(cmp.Or(o.RowsRole, migrations.DefaultRowsRole)),
 	})}
-	if o.Doors {
+	if o.SignedViews {
 		plan.facts.signed = signedTables(p)
 	}
 	// Partitions and columns come and go. A proxy goes on without those that migrate has not seen, which agents cannot
@@ -76,7 +76,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		fmt.Fprintf(h, "%s;\n", s.SQL)
 	}
 	plan.hash = hex.EncodeToString(h.Sum(nil)[:16])
-	plan.facts.know()
+	plan.facts.addChildren()
 	return plan
 }
 
@@ -97,7 +97,7 @@ func (p *Plan) Objects(found migrations.Found) []Object {
 	var out []Object
 	for _, kind := range []feature{
 		revocations{&f}, schemaRights{&f}, helperViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
-		groupViews{&f}, canaries{&f}, rowPolicies{&f}, parts{&f}, rowViews{&f}, changeTriggers{&f}, functionRights{&f},
+		groupViews{&f}, canaries{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f}, functionRights{&f},
 		shownViews{&f}, shadows{&f}, viewCopies{&f}, sweeps{&f}, privacy{&f}, controlRights{&f},
 	} {
 		out = append(out, kind.objects()...)

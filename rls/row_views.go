@@ -19,7 +19,7 @@ func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowVie
 
 func (f rowViews) objects() []Object {
 	var out []Object
-	if len(f.readThrough()) > 0 {
+	if len(f.readByView()) > 0 {
 		out = append(out, rights("USAGE on schema "+predicate.RowsSchema+" for "+f.agent, rightsOn("SCHEMA",
 			one(predicate.RowsSchema), one(f.agent), "Rewritten statements name these views.", "USAGE")))
 	}
@@ -28,19 +28,19 @@ func (f rowViews) objects() []Object {
 			one(predicate.RowsSchema), one(f.rowsRole),
 			"Functions that fetch rows by key run as this role, and name a view.", "USAGE")))
 	}
-	if len(f.narrowed()) > 0 {
+	if len(f.restrictedTables()) > 0 {
 		out = append(out, rights("masks", rightsOn("FUNCTION", one("pgconsent.mask(pg_catalog.text)"), f.callers(),
 			"Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
 			"EXECUTE")))
 	}
-	for _, t := range f.narrowed() {
+	for _, t := range f.restrictedTables() {
 		out = append(out, f.views(t))
 		if byKey(t) {
-			out = append(out, f.keyed(t))
+			out = append(out, f.keyFunctions(t))
 		}
 		if t.Write != nil && f.mode == Enforce {
 			view := predicate.RowView(t.Relation.Name)
-			grants := writtenThrough(view, t.Write, f.agent,
+			grants := writeGrants(view, t.Write, f.agent,
 				"PostgreSQL writes through the view, with its owner's rights and under its owner's row policies, "+
 					"which are the agents'.")
 			if len(grants) > 0 {
@@ -57,7 +57,7 @@ func (f rowViews) objects() []Object {
 func (f rowViews) views(t *policy.Table) Object {
 	name := t.Relation.Name
 	o := newObject(rowViewIdentity(name), "", t.Relation)
-	o.Needs = f.read(conditionsOf(t)...)
+	o.Needs = f.objectsRead(conditionsOf(t)...)
 	query := f.rowQuery(t, t.Columns.Columns)
 	plain, both := query, query+f.ruleInView(t)
 	owner, options, reason := f.rowsRole, "", "The row view reads the table as its owner, under row security."
@@ -65,7 +65,7 @@ func (f rowViews) views(t *policy.Table) Object {
 		// No row security: the rule is in the view, and no expression of the agent's runs before it. Both views are one.
 		owner, options = f.reader, " WITH (security_barrier)"
 		reason = "The view reads it as its owner; the rule is in the view."
-		plain = query + storedRule(t)
+		plain = query + ruleWithoutRowSecurity(t)
 		both = plain
 	}
 	o.grant(rightsOn("TABLE", one(name.SQL()), one(owner), reason, "SELECT"))
@@ -74,9 +74,9 @@ func (f rowViews) views(t *policy.Table) Object {
 		name  catalog.Name
 		query string
 	}{{predicate.RowView(name), plain}, {predicate.FilteredRowView(name), both}} {
-		o.make(fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.query))
-		o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), f.agent))
-		o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner))
+		o.create(fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.query))
+		o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), f.agent))
+		o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner))
 	}
 	o.drop("Take the row views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.FilteredRowView(name).SQL(),
 		predicate.RowView(name).SQL()))
@@ -84,7 +84,7 @@ func (f rowViews) views(t *policy.Table) Object {
 }
 
 // storedRule is the condition of a relation that cannot have row security.
-func storedRule(t *policy.Table) string {
+func ruleWithoutRowSecurity(t *policy.Table) string {
 	rule := predicate.Policy(t.Rows, t.Relation)
 	condition := "\nWHERE " + isCurrent + " AND (" + rule + ")"
 	if hasSubSelects(rule) {
@@ -101,7 +101,7 @@ func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string
 	values := make([]string, len(columns))
 	for i, c := range columns {
 		name := catalog.QuoteIdent(c.Name)
-		values[i] = needed(c.Condition, t.Relation, c, shown(c, row+"."+name)) + " AS " + name
+		values[i] = conditionalValue(c.Condition, t.Relation, c, masked(c, row+"."+name)) + " AS " + name
 	}
 	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 }
@@ -119,7 +119,7 @@ func hasSubSelects(rule string) bool {
 }
 
 // writtenThrough are the rights to write through a view of ours.
-func writtenThrough(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
+func writeGrants(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
 	var out []migrations.Grant
 	give := func(right string, columns []string) {
 		out = append(out, migrations.Grant{

@@ -106,7 +106,7 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 			}
 		}
 		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, AtMost: 5, Columns: odd.Columns.Columns, AllColumns: odd.Columns.Columns}
-		w.plan = rls.Generate(w.pol, w.snap, rls.Options{Doors: true})
+		w.plan = rls.Generate(w.pol, w.snap, rls.Options{SignedViews: true})
 		return w.migrate()
 	}
 	always := conditional(nil)

@@ -14,7 +14,7 @@ import (
 // By the hint no index is read for whose rows they are, behind row security and in a door.
 func TestSeekHintSparesAnIndex(t *testing.T) {
 	w := newWorld(t, "CREATE INDEX memories_of ON memories (user_id)")
-	w.compile("testdata/policy.yaml", rls.Options{Doors: true})
+	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent(user1)
 	w.exec(agent, "SET jit = off; SET enable_seqscan = off")
@@ -44,7 +44,7 @@ func TestSeekHintSparesAnIndex(t *testing.T) {
 // are the same rows.
 func TestFewHintIsForOneDoor(t *testing.T) {
 	w := newWorld(t)
-	w.compile("testdata/policy.yaml", rls.Options{Doors: true})
+	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent(user1)
 	memories, people := catalog.Name{Schema: "public", Name: "memories"}, catalog.Name{Schema: "public", Name: "people"}

@@ -21,7 +21,7 @@ func (f shownViews) objects() []Object {
 	o := newObject(shownIdentity, why)
 	view := func(why, name, query string) {
 		o.why = why
-		o.make("CREATE VIEW pgconsent." + name + " AS\n" + query)
+		o.create("CREATE VIEW pgconsent." + name + " AS\n" + query)
 		o.Replace = append(o.Replace, Statement{SQL: "CREATE OR REPLACE VIEW pgconsent." + name + " AS\n" + query, Why: why})
 	}
 	view("Which view agents read in place of a relation.", "reads", f.reads())
@@ -58,7 +58,7 @@ WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgc
 	view(why, "shown_function", `SELECT p.oid, n.nspname, p.proname
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
 WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l.name FROM `+
-		functions.rows("l", "name")+`)`)
+		functions.fromItem("l", "name")+`)`)
 	o.drop("Take the shadows away.",
 		"DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, "+
 			"pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
@@ -66,7 +66,7 @@ WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l
 }
 
 // shown are the relations and the functions of the policy.
-func (f shownViews) shown() (tables, functions named) {
+func (f shownViews) shown() (tables, functions nameList) {
 	for _, t := range f.policy.Tables() {
 		tables.add(t.Relation.Name)
 	}
@@ -100,24 +100,24 @@ WHERE k.contype IN ('p', 'u', 'f', 'n')
 // reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view,
 // view_schema, view_name).
 func (f shownViews) reads() string {
-	var through named
+	var written nameList
 	var views []string
-	for _, name := range f.readThrough() {
-		through.add(name)
+	for _, name := range f.readByView() {
+		written.add(name)
 		views = append(views, predicate.RowView(name).Name)
 	}
 	return "SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, " +
 		`v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
-FROM ` + through.relations(column{"view", "name", views}) + `
+FROM ` + written.relations(listColumn{"view", "name", views}) + `
 JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
 
 // narrowedColumns lists what is hidden of narrowed tables, columns that they get later included, and what is masked.
 func (f shownViews) narrowedColumns() string {
-	var tables, shown, plain named
+	var tables, shown, plain nameList
 	var shownColumns, plainColumns []string
-	for _, t := range f.narrowed() {
+	for _, t := range f.restrictedTables() {
 		tables.add(t.Relation.Name)
 		for _, c := range t.Columns.Columns {
 			shown.add(t.Relation.Name)
@@ -128,9 +128,9 @@ func (f shownViews) narrowedColumns() string {
 			}
 		}
 	}
-	not := func(list named, columns []string) string {
+	not := func(list nameList, columns []string) string {
 		return "(n.nspname, c.relname, a.attname) NOT IN (SELECT s.nspname, s.relname, s.attname FROM " +
-			list.rows("s", "relname", column{"attname", "name", columns}) + ")"
+			list.fromItem("s", "relname", listColumn{"attname", "name", columns}) + ")"
 	}
 	return `SELECT a.attrelid, a.attnum, ` + not(shown, shownColumns) + ` AS hidden
 FROM ` + tables.relations() + `
@@ -142,9 +142,9 @@ WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 // was made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant,
 // which is read once.
 func (f shownViews) waitingColumns() string {
-	var tables named
+	var tables nameList
 	var known []string
-	for _, r := range f.known {
+	for _, r := range f.knownTables {
 		tables.add(r.Name)
 		names := make([]string, len(r.Columns))
 		for i, c := range r.Columns {
@@ -154,7 +154,7 @@ func (f shownViews) waitingColumns() string {
 	}
 	return `SELECT a.attrelid, a.attnum, a.attname, k.nspname, k.relname
 FROM (SELECT c.oid, n.nspname, c.relname, l.known::pg_catalog.name[] AS known
-  FROM ` + tables.relations(column{"known", "text", known}) + `
+  FROM ` + tables.relations(listColumn{"known", "text", known}) + `
   OFFSET 0) AS k
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
@@ -162,22 +162,22 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 
 // named is a list of objects by schema and name. In a query it is two arrays, one constant each however long they are:
 // the catalogs that agents read have it a dozen times over, and each is planned anew for every statement.
-type named struct{ schemas, names []string }
+type nameList struct{ schemas, names []string }
 
 // column is one more column of such a list.
-type column struct {
+type listColumn struct {
 	name, typ string
 	values    []string
 }
 
-func (n *named) add(name catalog.Name) {
+func (n *nameList) add(name catalog.Name) {
 	n.schemas, n.names = append(n.schemas, name.Schema), append(n.names, name.Name)
 }
 
 // rows has the list as an item of FROM: alias (nspname, name, …).
-func (n *named) rows(alias, name string, more ...column) string {
+func (n *nameList) fromItem(alias, name string, more ...listColumn) string {
 	var arrays, columns []string
-	for _, c := range append([]column{{"nspname", "name", n.schemas}, {name, "name", n.names}}, more...) {
+	for _, c := range append([]listColumn{{"nspname", "name", n.schemas}, {name, "name", n.names}}, more...) {
 		arrays = append(arrays, catalog.QuoteLiteral(predicate.WriteArray(c.values))+"::pg_catalog."+c.typ+"[]")
 		columns = append(columns, c.name)
 	}
@@ -185,8 +185,8 @@ func (n *named) rows(alias, name string, more ...column) string {
 }
 
 // relations has the list as items of FROM: l, the list, n, the schema, and c, the relation.
-func (n *named) relations(more ...column) string {
-	return n.rows("l", "relname", more...) + `
+func (n *nameList) relations(more ...listColumn) string {
+	return n.fromItem("l", "relname", more...) + `
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
@@ -216,7 +216,7 @@ func (f shadows) objects() []Object {
 	o.Make = filters
 	for _, s := range catalog.ShadowFunctions() {
 		if f.snap.HasCatalogFunction(s.Name) { // to_regtypemod came with 17
-			o.Make = append(o.Make, f.standIn(s)...)
+			o.Make = append(o.Make, f.shadowFunction(s)...)
 		}
 		functions = append(functions, fmt.Sprintf("%s(%s)",
 			catalog.Name{Schema: catalog.ShadowSchema, Name: s.Name}.SQL(), strings.Join(s.Args, ", ")))
@@ -239,7 +239,7 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 	if query == "" {
 		query = shadowQuery(s, source)
 	}
-	if s.Reads != nil && len(f.readThrough()) > 0 {
+	if s.Reads != nil && len(f.readByView()) > 0 {
 		query += "\nUNION ALL\n" + readsQuery(s, source)
 	}
 	barrier := ""
@@ -256,7 +256,7 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 // guessedHigh is one row that the planner takes for a hundred. Nothing is known to it of a barrier's columns, so that
 // it guesses a join of two to have one row, and then goes through the next one again and again; there is no index to
 // look a row up by from outside.
-const guessedHigh = "pg_catalog.json_array_elements('[0]') AS guessed"
+const overestimatedRow = "pg_catalog.json_array_elements('[0]') AS guessed"
 
 // shadowQuery selects the original's columns in its order, each itself, its stand-in, or a null of its type.
 func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
@@ -267,7 +267,7 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 		switch {
 		case isSet:
 			value = set
-		case s.Empty, s.Keep != nil && !slices.Contains(s.Keep, c.Name), !tells(c.Type):
+		case s.Empty, s.Keep != nil && !slices.Contains(s.Keep, c.Name), !isShownType(c.Type):
 			value = "NULL::" + nullType(c.Type)
 		}
 		columns[i] = value + " AS " + catalog.QuoteIdent(c.Name)
@@ -279,7 +279,7 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	case s.Where == "":
 		return query + "\nFROM " + s.Source.SQL() + " AS t"
 	default:
-		return query + "\nFROM " + s.Source.SQL() + " AS t, " + guessedHigh + "\nWHERE " + s.Where
+		return query + "\nFROM " + s.Source.SQL() + " AS t, " + overestimatedRow + "\nWHERE " + s.Where
 	}
 }
 
@@ -301,7 +301,7 @@ func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 }
 
 // tells is false for the types of expressions and access lists, which no shadow shows.
-func tells(sqlType string) bool {
+func isShownType(sqlType string) bool {
 	switch sqlType {
 	case "pg_node_tree", "aclitem[]", "anyarray":
 		return false
@@ -317,7 +317,7 @@ func nullType(sqlType string) string {
 	return sqlType
 }
 
-func (f shadows) standIn(s catalog.ShadowFunctionSpec) []Statement {
+func (f shadows) shadowFunction(s catalog.ShadowFunctionSpec) []Statement {
 	const why = "Stand-ins for the functions that print definitions, comments and sizes."
 	name := catalog.Name{Schema: catalog.ShadowSchema, Name: s.Name}.SQL()
 	query := s.Query

@@ -43,7 +43,7 @@ func (f signedViews) objects() []Object {
 			out = append(out, f.readable(r))
 		}
 		o := newObject(signedIdentity(r.Name), "", r)
-		o.Needs = f.read(s.table.Rows)
+		o.Needs = f.objectsRead(s.table.Rows)
 		f.signedView(o, s.table, s.rows)
 		o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+predicate.SignedView(r.Name).SQL())
 		out = append(out, o.Object)
@@ -51,20 +51,20 @@ func (f signedViews) objects() []Object {
 	return out
 }
 
-func (f *facts) signedView(o *making, t *policy.Table, rows string) {
+func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	r := t.Relation
 	view := predicate.SignedView(r.Name).SQL()
 	o.why = "Vetted statements read the visible rows here; for any other it raises."
-	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
+	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
 		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, isCurrent, predicate.EstimateRows(r.Name, signedAlias), rows))
-	o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
-	o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
+	o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
+	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }
 
 // signedColumns are those of a table's signed view. The hash of the plan goes by none of them: a table may lose one,
 // and its signed view with it, and agents are served without.
 func (f *facts) signedColumns(t *policy.Table) string {
-	if f.known == nil {
+	if f.knownTables == nil {
 		return signedAlias + ".*"
 	}
 	var columns []string

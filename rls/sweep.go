@@ -29,12 +29,12 @@ func (f sweeps) objects() []Object {
 	}
 	o.Make = slices.Clone(o.Drop)
 	var due, rows, roots []string
-	taken := newTaking(f.policy)
+	taken := newCascades(f.policy)
 	for _, t := range f.policy.Tables() {
 		if t.Lifecycle == nil {
 			continue
 		}
-		s := sweeping{t.Lifecycle, t.Relation, taken}
+		s := tableSweep{t.Lifecycle, t.Relation, taken}
 		due = append(due, s.due()...)
 		rows = append(rows, s.rows())
 		roots = append(roots, s.roots()...)
@@ -49,14 +49,14 @@ func (f sweeps) objects() []Object {
 	}
 	search := strings.Join(append(path, "pg_temp"), ", ")
 	o.Make = append(o.Make, taken.functions(f.control, search, roots)...)
-	o.make(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, "+
+	o.create(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, "+
 		`subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY %s;
 END $pgconsent_sweep$`, strings.Join(due, "\n  UNION ALL ")))
-	o.make(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, "+
+	o.create(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, "+
 		"most pg_catalog.int4) RETURNS TABLE (swept pg_catalog.text, what pg_catalog.text, "+
 		`number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = %s AS $pgconsent_sweep$
@@ -73,41 +73,41 @@ BEGIN
   CASE sweep_rows.relation
 %s  END CASE;
 END $pgconsent_sweep$`, search, strings.Join(rows, "")))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows))
-	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, f.control))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, f.control))
 	return []Object{o.Object}
 }
 
 // sweeping writes the conditions of one table: t is a row, c what the registry says of its subject's stream.
-type sweeping struct {
+type tableSweep struct {
 	*policy.Lifecycle
 	relation *catalog.Relation
-	taken    *taking // what goes with its rows
+	cascades *cascades // what goes with its rows
 }
 
-func (s sweeping) name() string {
+func (s tableSweep) name() string {
 	return catalog.QuoteLiteral(s.relation.Name.String()) + "::pg_catalog.text"
 }
 
-func (s sweeping) column(name string) string { return "t." + catalog.QuoteIdent(name) }
+func (s tableSweep) column(name string) string { return "t." + catalog.QuoteIdent(name) }
 
 // subject is the row's subject as the registry has it.
-func (s sweeping) subject() string {
+func (s tableSweep) subject() string {
 	return "(" + s.column(s.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
 
 // stream says that c is the record of the row's subject that is about everything.
-const stream = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) " +
+const streamRecord = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) " +
 	"'*'::pg_catalog.text"
 
 // older says that the row is older than a time; one that does not say is.
-func (s sweeping) older(than string) string {
+func (s tableSweep) older(than string) string {
 	at := s.column(s.At)
 	return "(" + at + " IS NULL OR " + at + " OPERATOR(pg_catalog.<) " + than + ")"
 }
 
 // covered says that another consent of the subject's, to somebody or about something, may show the row.
-const covered = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) c.subject
+const otherConsent = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) c.subject
       AND (o.grantee OPERATOR(pg_catalog.<>) '*'::pg_catalog.text OR o.scope OPERATOR(pg_catalog.<>) ` +
 	`'*'::pg_catalog.text) AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
       AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())
@@ -115,7 +115,7 @@ const covered = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subj
 	`OR o.number OPERATOR(pg_catalog.>) c.number))`
 
 // ended says that the consent on which the row stood has ended. A consent that is given anew does not bring it back.
-func (s sweeping) ended() string {
+func (s tableSweep) ended() string {
 	const over = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
 	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
 		"c.expires_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp()"
@@ -128,7 +128,7 @@ func (s sweeping) ended() string {
 }
 
 // erased says that e is the erasure that takes the row.
-func (s sweeping) erased() string {
+func (s tableSweep) erased() string {
 	if s.At != "" {
 		return s.older("e.erased_at")
 	}
@@ -138,13 +138,13 @@ func (s sweeping) erased() string {
 }
 
 // goes says that a column is to become what it becomes, and is not yet.
-func (s sweeping) goes(b policy.LifecycleColumn) string {
-	return s.decayed(b.After, b.Categories) + s.still(b)
+func (s tableSweep) columnIsDue(b policy.LifecycleColumn) string {
+	return s.decayed(b.After, b.Categories) + s.notYetMasked(b)
 }
 
 // decayed says that a row has gone further than a last full day of a countdown, or that its subject no longer lists the
 // categories beyond.
-func (s sweeping) decayed(after int, beyond []string) string {
+func (s tableSweep) decayed(after int, beyond []string) string {
 	given := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
 			stream + "'::pg_catalog.text"
@@ -178,7 +178,7 @@ func array(words []string) string {
 }
 
 // still says that the column is not what it becomes.
-func (s sweeping) still(b policy.LifecycleColumn) string {
+func (s tableSweep) notYetMasked(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Null:
@@ -189,23 +189,23 @@ func (s sweeping) still(b policy.LifecycleColumn) string {
 		}
 		return " AND NOT pg_catalog.starts_with(" + column + "::pg_catalog.text, 'anonymous-')"
 	default:
-		return " AND " + column + "::pg_catalog.text IS DISTINCT FROM (" + s.becomes(b) + ")::pg_catalog.text"
+		return " AND " + column + "::pg_catalog.text IS DISTINCT FROM (" + s.maskedValue(b) + ")::pg_catalog.text"
 	}
 }
 
 // becomes is the expression. What stands for a text is made of it and of the subject's key: equal values of one subject
 // have equal ones, so that groups are counted right, and nobody can find out whose they were when the key has gone.
-func (s sweeping) becomes(b policy.LifecycleColumn) string {
+func (s tableSweep) maskedValue(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Plain:
 		return catalog.QuoteLiteral(b.Value) + "::" + b.Type
 	case policy.Hash:
 		// Without a key, which every subject of a record has, it is the mask's alone.
-		return typed(b.Type, "COALESCE("+pseudonym("c.subject", column)+
+		return pseudonymAs(b.Type, "COALESCE("+pseudonym("c.subject", column)+
 			", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
 	default:
-		return shown(b.VisibleColumn, column)
+		return masked(b.VisibleColumn, column)
 	}
 }
 
@@ -215,7 +215,7 @@ func pseudonym(subject, value string) string {
 }
 
 // typed is a pseudonym as a value of a column.
-func typed(column, hash string) string {
+func pseudonymAs(column, hash string) string {
 	if column == "uuid" {
 		return hash + "::pg_catalog.uuid"
 	}
@@ -223,50 +223,50 @@ func typed(column, hash string) string {
 }
 
 // anonymous says that some column of the row is due.
-func (s sweeping) anonymous() string {
+func (s tableSweep) anyColumnIsDue() string {
 	ways := make([]string, len(s.Columns))
 	for i, b := range s.Columns {
-		ways[i] = "(" + s.goes(b) + ")"
+		ways[i] = "(" + s.columnIsDue(b) + ")"
 	}
 	return "(" + strings.Join(ways, "\n      OR ") + ")"
 }
 
 // current are the row and its subject's record.
-func (s sweeping) current() string {
+func (s tableSweep) current() string {
 	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " +
-		s.subject() + " AND " + stream
+		s.subject() + " AND " + streamRecord
 }
 
 // due lists whose rows are due, and how many of each.
-func (s sweeping) due() []string {
-	return s.each(func(what, from, subject, where string) string {
+func (s tableSweep) due() []string {
+	return s.dueQueries(func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s "+
 			"GROUP BY 2", s.name(), subject, what, from, where)
 	})
 }
 
 // each writes a query for each kind of rows that are due.
-func (s sweeping) each(query func(what, from, subject, where string) string) []string {
+func (s tableSweep) dueQueries(query func(what, from, subject, where string) string) []string {
 	out := []string{query("deleted", s.relation.Name.SQL()+
 		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subject(), "e.subject", s.erased())}
 	if !s.Anonymise {
-		out = append(out, query("deleted", s.current(), "c.subject", s.ended()+" AND NOT "+covered))
+		out = append(out, query("deleted", s.current(), "c.subject", s.ended()+" AND NOT "+otherConsent))
 	}
 	if len(s.Columns) > 0 {
-		where := s.anonymous() + " AND NOT " + covered
+		where := s.anyColumnIsDue() + " AND NOT " + otherConsent
 		if !s.Anonymise { // what is deleted is not made anonymous
 			where += " AND " + s.ended() + " IS NOT TRUE"
 		}
 		out = append(out, query("anonymised", s.current(), "c.subject", where))
 	}
-	if where := s.lost(); where != "" {
+	if where := s.derivedRowsAreDue(); where != "" {
 		out = append(out, query("derived", s.current(), "c.subject", where))
 	}
 	return out
 }
 
 // keyed finds the rows of one subject, by an index if there is one.
-func (s sweeping) keyed() string {
+func (s tableSweep) subjectCondition() string {
 	column, who := s.column(s.Subject), "sweep_rows.who"
 	typed := ""
 	switch c := s.relation.Column(s.Subject); c.Type {
@@ -288,16 +288,16 @@ func (s sweeping) keyed() string {
 }
 
 // rows is the table's arm of sweep_rows: what is due of one subject, at most so many rows of each kind.
-func (s sweeping) rows() string {
+func (s tableSweep) rows() string {
 	table := s.relation.Name.SQL()
 	locked := func(from, where string) string {
 		return fmt.Sprintf("WITH due AS MATERIALIZED (SELECT t.tableoid AS o, t.ctid AS i FROM %s\n      WHERE %s "+
-			"AND %s LIMIT sweep_rows.most FOR UPDATE OF t)", from, s.keyed(), where)
+			"AND %s LIMIT sweep_rows.most FOR UPDATE OF t)", from, s.subjectCondition(), where)
 	}
 	const picked = "t.tableoid OPERATOR(pg_catalog.=) due.o AND t.ctid OPERATOR(pg_catalog.=) due.i"
-	const one = "c.subject OPERATOR(pg_catalog.=) sweep_rows.who AND " + stream
+	const one = "c.subject OPERATOR(pg_catalog.=) sweep_rows.who AND " + streamRecord
 	current := table + " AS t JOIN pgconsent.consent_current AS c ON " + one
-	told := func(what string) string {
+	returnCount := func(what string) string {
 		return fmt.Sprintf(`;
     GET DIAGNOSTICS number = ROW_COUNT;
     IF number OPERATOR(pg_catalog.>) 0 THEN
@@ -309,22 +309,22 @@ func (s sweeping) rows() string {
 `, s.name(), what, note(what))
 	}
 	remove := func(from, where string) string {
-		deleted := "\n    DELETE FROM " + table + " AS t USING due WHERE " + picked + told("deleted")
-		if !s.taken.with(s.relation) {
+		deleted := "\n    DELETE FROM " + table + " AS t USING due WHERE " + picked + returnCount("deleted")
+		if !s.cascades.hasDependents(s.relation) {
 			return "    " + locked(from, where) + deleted
 		}
-		return s.collected(locked(from, where)) + s.takes(true) + "    WITH due (o, i) AS (SELECT * FROM " +
-			rowsOf + " AS d)" + deleted
+		return s.lockAndCollect(locked(from, where)) + s.deleteDependents(true) + "    WITH due (o, i) AS (SELECT * FROM " +
+			lockedRows + " AS d)" + deleted
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  WHEN %s THEN\n", s.name())
 	b.WriteString(remove(table+
 		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.erased()))
 	if !s.Anonymise {
-		b.WriteString(remove(current, s.ended()+" AND NOT "+covered))
+		b.WriteString(remove(current, s.ended()+" AND NOT "+otherConsent))
 	}
-	if where := s.lost(); where != "" {
-		b.WriteString(s.collected(locked(current, where)) + s.takes(false) +
+	if where := s.derivedRowsAreDue(); where != "" {
+		b.WriteString(s.lockAndCollect(locked(current, where)) + s.deleteDependents(false) +
 			fmt.Sprintf(`    number := COALESCE(pg_catalog.cardinality(os), 0);
     IF number OPERATOR(pg_catalog.>) 0 THEN
       swept := %s;
@@ -340,11 +340,11 @@ func (s sweeping) rows() string {
 		set := make([]string, len(s.Columns))
 		for i, column := range s.Columns {
 			set[i] = fmt.Sprintf("%s = CASE WHEN %s THEN %s ELSE %s END", catalog.QuoteIdent(column.Name),
-				s.goes(column), s.becomes(column), s.column(column.Name))
+				s.columnIsDue(column), s.maskedValue(column), s.column(column.Name))
 		}
-		b.WriteString("    " + locked(current, s.anonymous()+" AND NOT "+covered) +
+		b.WriteString("    " + locked(current, s.anyColumnIsDue()+" AND NOT "+otherConsent) +
 			"\n    UPDATE " + table + " AS t SET " + strings.Join(set, ",\n      ") +
-			"\n    FROM due, pgconsent.consent_current AS c WHERE " + picked + " AND " + one + told("anonymised"))
+			"\n    FROM due, pgconsent.consent_current AS c WHERE " + picked + " AND " + one + returnCount("anonymised"))
 	}
 	return b.String()
 }

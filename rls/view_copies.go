@@ -16,13 +16,13 @@ type viewCopies struct{ *facts }
 
 func (f viewCopies) objects() []Object {
 	var out []Object
-	through := f.writtenViews()
+	written := f.writtenViews()
 	for _, v := range f.policy.Views() {
 		name := v.Relation.Name
 		o := newObject(rowViewIdentity(name),
 			"A copy of a view that the policy lists, or that such a view reads. The original runs with its "+
 				"owner's rights, past row security.")
-		o.Needs = f.beneath(v)
+		o.Needs = f.objectsBelow(v)
 		columns := columnNames(v.Relation)
 		checked := ""
 		if v.Relation.CheckOption != "" && v.Write != nil {
@@ -32,21 +32,21 @@ func (f viewCopies) objects() []Object {
 			name           catalog.Name
 			options, query string
 		}{{predicate.RowView(name), checked, v.Query}, {predicate.FilteredRowView(name), "", v.FilteredQuery}} {
-			o.make(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), columns, c.options,
+			o.create(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), columns, c.options,
 				c.query))
-			o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
+			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
 		}
 		if f.isSignedView(v) { // with the agent's rights: those of the signed views in it are their owner's
 			view := predicate.SignedView(name).SQL()
 			why := o.why
 			o.why = "Vetted statements read the view here, over the door views of its tables."
-			o.make(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, columns, v.SignedQuery))
-			o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
+			o.create(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, columns, v.SignedQuery))
+			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 			o.why = why
 			o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+view)
 		}
-		if through[name] && f.mode == Enforce {
-			for _, g := range writtenThrough(predicate.RowView(name), v.Write, f.agent,
+		if written[name] && f.mode == Enforce {
+			for _, g := range writeGrants(predicate.RowView(name), v.Write, f.agent,
 				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.") {
 				o.Make = append(o.Make, g.Statement())
 			}
@@ -71,7 +71,7 @@ func columnNames(r *catalog.Relation) string {
 }
 
 // beneath are the objects that the copies of a view may read.
-func (f viewCopies) beneath(v *policy.View) []string {
+func (f viewCopies) objectsBelow(v *policy.View) []string {
 	out := one(shadowsIdentity)
 	read := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
 	for _, r := range v.Relation.Reads {
@@ -80,7 +80,7 @@ func (f viewCopies) beneath(v *policy.View) []string {
 	for _, name := range v.Tables {
 		read(name)
 		if t, ok := f.policy.Table(name); ok {
-			out = append(out, f.read(conditionsOf(t)...)...)
+			out = append(out, f.objectsRead(conditionsOf(t)...)...)
 		}
 	}
 	return out

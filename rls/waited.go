@@ -13,8 +13,8 @@ const (
 // waited refuses (40001) an UPDATE or DELETE that has waited for another's change of a row, if consent has changed
 // meanwhile. The policy for UPDATE holds for SELECT FOR UPDATE and FOR SHARE as well. Of a row that was written before
 // the statement began, as nearly all are, two numbers are compared.
-func (f writePolicies) waited() []Object {
-	noted := !unnoticedRelations(f.facts.policy)[f.Relation.Name]
+func (f writePolicies) waitedPolicies() []Object {
+	noted := !untrackedRelations(f.facts.policy)[f.Relation.Name]
 	isUnmoved := fmt.Sprintf(
 		"USING (pg_catalog.age(xmin) OPERATOR(pg_catalog.>) (SELECT "+
 			"pg_catalog.age(pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.xid)) "+

@@ -24,9 +24,9 @@ func (f writePolicies) objects() []Object {
 	w := f.Write
 	insert, update, remove := "WITH CHECK (false)", "USING (false)", "USING (false)"
 	whyInsert, whyUpdate, whyDelete := "Agents insert nothing.", "Agents update nothing.", "Agents delete nothing."
-	held := f.Table
+	enforced := f.Table
 	if f.Observed != nil {
-		held = f.Observed // what agents change is never merely observed
+		enforced = f.Observed // what agents change is never merely observed
 	}
 	var checks [3][]predicate.Node
 	if f.mode == Enforce {
@@ -36,14 +36,14 @@ func (f writePolicies) objects() []Object {
 			checks[0] = []predicate.Node{w.InsertCheck}
 		}
 		if w.Allows("UPDATE") {
-			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.rule(held), predicate.Check(w.UpdateCheck, f.Relation))
+			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.rule(enforced), predicate.Check(w.UpdateCheck, f.Relation))
 			whyUpdate = "Agents change rows that they see, into rows that they see."
-			checks[1] = []predicate.Node{held.Rows, w.UpdateCheck}
+			checks[1] = []predicate.Node{enforced.Rows, w.UpdateCheck}
 		}
 		if w.Allows("DELETE") {
-			remove = fmt.Sprintf("USING (%s)", f.rule(held))
+			remove = fmt.Sprintf("USING (%s)", f.rule(enforced))
 			whyDelete = "Agents delete rows that they see."
-			checks[2] = []predicate.Node{held.Rows}
+			checks[2] = []predicate.Node{enforced.Rows}
 		}
 	}
 	out := []Object{
@@ -54,7 +54,7 @@ func (f writePolicies) objects() []Object {
 	if w == nil || f.mode != Enforce {
 		return out
 	}
-	out = append(out, f.waited()...)
+	out = append(out, f.waitedPolicies()...)
 	out = append(out, f.stamp()...)
 	out = append(out, f.lists()...)
 	out = append(out, f.copyIn()...)
@@ -63,9 +63,9 @@ func (f writePolicies) objects() []Object {
 
 func (f writePolicies) commandPolicy(command, name, condition, why string, reads []predicate.Node) Object {
 	o := newObject(policyIdentity(name, f.Relation), why, f.Relation)
-	o.Needs = f.read(reads...)
-	o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR %s TO %s %s", name, f.Relation.Name.SQL(), command,
-		f.bound(f.Table), condition))
+	o.Needs = f.objectsRead(reads...)
+	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR %s TO %s %s", name, f.Relation.Name.SQL(), command,
+		f.boundRoles(f.Table), condition))
 	o.drop(whyDropPolicies, dropPolicy(name, f.Relation))
 	return o.Object
 }
@@ -137,13 +137,13 @@ func (f writePolicies) stamp() []Object {
 	for _, s := range stamps {
 		fmt.Fprintf(&body, "  NEW.%s := %s;\n", catalog.QuoteIdent(s.Column), stampedValue(s))
 	}
-	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 BEGIN
 %s  RETURN NEW;
 END $pgconsent$`, name, body.String()))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
-	o.make(fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.create(fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
 		"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
 		stampTrigger, table, catalog.QuoteLiteral(f.agentName), name))
 	o.drop(whyDropWrites, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, table))
@@ -173,28 +173,28 @@ func (f writePolicies) copyIn() []Object {
 		values[i] = "NEW." + quoted
 	}
 	o.grant(rightsOn("SCHEMA", one(predicate.RowsSchema), one(f.agent), "", "USAGE"))
-	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s WHERE false", view, strings.Join(columns, ", ")))
-	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s WHERE false", view, strings.Join(columns, ", ")))
+	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER AS $pgconsent$
 BEGIN
   INSERT INTO %s (%s) VALUES (%s);
   IF FOUND THEN RETURN NEW; END IF;
   RETURN NULL;
 END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.CopyColumns), ", "), strings.Join(values, ", ")))
-	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
-	o.make(fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
+	o.create(fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
 		view, function))
 	why := o.why
 	o.why = why + " SELECT is for the WHERE of COPY: the view has no rows."
-	o.make(fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, f.agent))
+	o.create(fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, f.agent))
 	for _, name := range f.Write.CopyColumns {
 		value := f.Relation.Column(name).Default
 		o.why = why
-		if left := leftIn(f.Write, name); left != "" {
+		if left := omittedDefault(f.Write, name); left != "" {
 			o.why, value = why+" A list that it leaves out is filled in as in an INSERT.", left
 		}
 		if value != "" {
-			o.make(fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, catalog.QuoteIdent(name), value))
+			o.create(fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, catalog.QuoteIdent(name), value))
 		}
 	}
 	o.drop(whyDropWrites, fmt.Sprintf("DROP VIEW IF EXISTS %s", view))
@@ -203,7 +203,7 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.CopyColu
 }
 
 // leftIn is what stands for a list that a COPY leaves out, which the policy then fills in.
-func leftIn(w *policy.Write, column string) string {
+func omittedDefault(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
 		if b.Column == column && b.From != nil {
 			return b.OmittedDefault()

@@ -15,7 +15,7 @@ import (
 )
 
 // written is a table that agents write, with an owner's trigger that spoils a stamp where the title asks for it.
-const written = `
+const writeTables = `
 CREATE TABLE topics (id int PRIMARY KEY, user_id uuid);
 INSERT INTO topics VALUES (1, '` + user1 + `'), (2, '` + user2 + `');
 CREATE TABLE drafts (
@@ -52,7 +52,7 @@ tables:
 
 func writtenWorld(t *testing.T, before ...string) *world {
 	t.Helper()
-	w := newWorld(t, append([]string{written}, before...)...)
+	w := newWorld(t, append([]string{writeTables}, before...)...)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(writtenPolicy), 0o600); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ tables:
 // What migrate adds to let agents write goes away again, and what others had stays.
 func TestWritesAreTakenAway(t *testing.T) {
 	tier.All(t)
-	w := newWorld(t, written)
+	w := newWorld(t, writeTables)
 	const rights = `SELECT string_agg(x, ';' ORDER BY x) FROM (
 		SELECT c.relname || ' ' || COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner))::text
 		  FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'S')
@@ -235,7 +235,7 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 // A key that holds what a row hangs on collides with rows that show only: where it would with a hidden one, the new row
 // is refused before, and in the same words as where it would not.
 func TestKeysThatHoldWhatDecides(t *testing.T) {
-	w := newWorld(t, written, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
+	w := newWorld(t, writeTables, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
 INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(`
@@ -283,7 +283,7 @@ func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 		"a deferrable key": {columns: "[title, topic]", change: "ALTER TABLE drafts DROP CONSTRAINT drafts_pkey, ADD PRIMARY KEY (id) DEFERRABLE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, written, c.change)
+			w := newWorld(t, writeTables, c.change)
 			file := filepath.Join(t.TempDir(), "policy.yaml")
 			text := "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  topics: { " +
 				rows + " }\n  drafts: { " + rows + ", " + c.drafts +

@@ -145,5 +145,5 @@ func (t target) compile(snap *catalog.Snapshot) (compiledPolicy, error) {
 	roles := t.config.Roles
 	return compiledPolicy{p, snap, rls.Generate(p, snap,
 		rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
-			RowsRole: roles.Rows, Doors: t.autoPath})}, nil
+			RowsRole: roles.Rows, SignedViews: t.autoPath})}, nil
 }

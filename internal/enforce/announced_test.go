@@ -47,7 +47,7 @@ func TestAPolicyThatNamesANewColumnWaits(t *testing.T) {
 	}
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
-	if err := installWith(t.Context(), w.dba, newer, rls.Options{Doors: true}); err != nil {
+	if err := installWith(t.Context(), w.dba, newer, rls.Options{SignedViews: true}); err != nil {
 		t.Fatal(err)
 	}
 	w.exec("UPDATE public.memories SET shown = false WHERE title = 'sea'")

@@ -130,7 +130,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 		a := agent("one", ann)
 		a.Attributes["stage"] = "marker-1"
 		w.cfg.Agents = []Agent{a}
-		if err := installWith(context.Background(), w.dba, contracted, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, contracted, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -154,7 +154,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	d := w.databases["memories"]
 	before := d.view.Load().state.versions.Policy
 	w.write(changed)
-	if err := installWith(t.Context(), w.dba, changed, rls.Options{Doors: true}); err != nil {
+	if err := installWith(t.Context(), w.dba, changed, rls.Options{SignedViews: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Reload(); err != nil {

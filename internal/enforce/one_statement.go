@@ -20,7 +20,7 @@ type timeDependent struct {
 
 func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependent {
 	out := timeDependent{relations: map[catalog.Name]bool{}}
-	if !plan.Timed() {
+	if !plan.TimeCanHide() {
 		return out
 	}
 	out.all = true
@@ -29,7 +29,7 @@ func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependent {
 			out.relations[t.Relation.Name], out.all = true, false
 		}
 	}
-	out.all = out.all || plan.TimedAttributes()
+	out.all = out.all || plan.TimeCanChangeAttributes()
 	for _, c := range p.Children() {
 		if predicate.TimeCanHide(c.Rows) {
 			out.relations[c.Relation.Name] = true

@@ -541,7 +541,7 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 	return compiled{p, rls.Generate(p, snap, rls.Options{
 		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole,
 		RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.RowSecurity,
-		Doors: d.e.cfg.Mode.UsesSignedPath(),
+		SignedViews: d.e.cfg.Mode.UsesSignedPath(),
 	})}, nil
 }
 
@@ -561,7 +561,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	}
 	s.neededLiveAttributes = neededLiveAttributes(c.policy)
 	s.observedPolicy = s.newObservedPolicy()
-	s.untrackedTable, s.timeCanHide = c.plan.Watchable(), c.plan.Timed()
+	s.untrackedTable, s.timeCanHide = c.plan.UntrackedAttributeTable(), c.plan.TimeCanHide()
 	s.untracked, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
 	s.foreign = newForeignRelations(snap, c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()

@@ -20,7 +20,7 @@ func TestGateShuts(t *testing.T) {
 	var off syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
@@ -54,7 +54,7 @@ func TestGateStaysShut(t *testing.T) {
 	var off syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.Mode, w.cfg.Refresh = rewrite.AlwaysSigned, time.Hour
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
@@ -106,7 +106,7 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -251,7 +251,7 @@ func TestPlainVerdictsStayPlain(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 	})

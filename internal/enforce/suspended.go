@@ -85,7 +85,7 @@ func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, name
 	for more := true; more; {
 		more = false
 		for _, t := range p.Tables() {
-			looks := slices.ContainsFunc(rls.LooksInto(t), func(r *catalog.Relation) bool { return is(r.Name) })
+			looks := slices.ContainsFunc(rls.RuleTables(t), func(r *catalog.Relation) bool { return is(r.Name) })
 			more = add(t.Relation.Name, looks || names[t.Relation.Name.Name]) || more
 		}
 		for _, v := range p.Views() {

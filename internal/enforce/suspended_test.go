@@ -20,7 +20,7 @@ func doors(t *testing.T) *world {
 	t.Helper()
 	return start(t, func(w *world) {
 		w.cfg.Mode = rewrite.Auto
-		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
 	})

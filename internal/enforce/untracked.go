@@ -19,7 +19,7 @@ type untrackedRelations struct {
 }
 
 func newUntrackedRelations(p *policy.Policy, plan *rls.Plan) untrackedRelations {
-	out := untrackedRelations{relations: plan.Unnoticed()}
+	out := untrackedRelations{relations: plan.UntrackedRelations()}
 	if len(out.relations) > 0 {
 		out.functions = mayRead(p)
 	}

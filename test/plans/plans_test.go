@@ -281,7 +281,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
 		t.Fatal(err)
 	}
-	w.plan = rls.Generate(w.pol, w.snap, rls.Options{Doors: true})
+	w.plan = rls.Generate(w.pol, w.snap, rls.Options{SignedViews: true})
 	if err := migrations.Up(ctx, conn, migrations.Options{}, w.plan); err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func statements(m *instance.Migrated, others bool) []string {
 		on.RowSecurity[r.Name.String()] = true
 	}
 	add(m.Plan.UpFrom(on))
-	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, Doors: true}).Up())
+	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, SignedViews: true}).Up())
 	if others { // whose names need quotes
 		add(rls.Generate(m.Policy, m.Snapshot,
 			rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
@@ -208,9 +208,9 @@ func forms(m *instance.Migrated) []string {
 	for _, f := range m.Plan.Fills() {
 		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.Next(100), f.Left, f.Differs)
 	}
-	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.Unnoticed()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
-	say("changes: what is not watched %q, unnoticed %q, timed %v, doors %v, about %q", m.Plan.Watchable(), unnoticed,
-		m.Plan.Timed(), m.Plan.HasDoors(), names(rls.Tables(m.Policy)))
+	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.UntrackedRelations()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
+	say("changes: what is not watched %q, unnoticed %q, timed %v, doors %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
+		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.Tables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
 		from, where := d.Origin.Products(d.Table, "made", "source")
 		say("products of %s: %q where %s", d.Table.Name, from, where)

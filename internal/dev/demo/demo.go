@@ -514,7 +514,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 		return err
 	}
 	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole,
-		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Auto})
+		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, SignedViews: c.Enforcement == config.Auto})
 	if err := migrations.Up(ctx, conn, o, plan); err != nil {
 		return err
 	}

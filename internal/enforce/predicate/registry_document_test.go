@@ -56,7 +56,7 @@ func TestRegistryDocument(t *testing.T) {
 			continue
 		}
 		compiled++
-		if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{Doors: true})); err != nil {
+		if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{SignedViews: true})); err != nil {
 			t.Errorf("%v\n%s", err, source)
 		}
 		if i+1 < len(blocks) && blocks[i+1][1] == "sql" {

@@ -178,7 +178,7 @@ func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Databas
 		}
 	}
 	v.signed.closed = ""
-	if target.Plan.HasDoors() {
+	if target.Plan.HasSignedViews() {
 		v.signed.decide(target.Plan.Hash(), p.done, found)
 	}
 	v.warn(found)

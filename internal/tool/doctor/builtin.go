@@ -7,7 +7,7 @@ import (
 )
 
 // checkBuiltin finds what was put into pg_catalog in the place of what our functions call.
-func checkBuiltin(ctx context.Context, x *exam) ([]Finding, error) {
+func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 	names, err := builtin.Planted(ctx, x.conn)
 	if err != nil || len(names) == 0 {
 		return nil, err
@@ -19,12 +19,12 @@ func checkBuiltin(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // checkLeakproof finds functions that row security would let see rows before the policy has judged them.
-func checkLeakproof(ctx context.Context, x *exam) ([]Finding, error) {
-	known, err := x.known(ctx)
+func checkLeakproof(ctx context.Context, x *examination) ([]Finding, error) {
+	known, err := x.knownExtensions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, err := builtin.Leakproof(ctx, x.conn, x.listed(), known)
+	names, err := builtin.Leakproof(ctx, x.conn, x.listedFunctions(), known)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ var canaryShapes = []string{
 
 // signedShapes are those of statements of the signed path: what fails on the hidden row is leak-safe, or stands above rows
 // that were found.
-var signedShapes = []string{
+var signedCanaryShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
 	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +
 		"c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
@@ -56,7 +56,7 @@ var signedShapes = []string{
 var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hashjoin, enable_mergejoin", "enable_hashagg"}
 
 // rowDoor tries the canary under row security: nothing fails, and its first row alone shows.
-func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
+func (p *probe) rowSecurityPath(ctx context.Context) ([]Finding, error) {
 	finding := func(what string) Finding {
 		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what,
 			"Report it with the version of the server; agents are not served."}
@@ -66,7 +66,7 @@ func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 		func(sql, got string, err error) error {
 			var pg *pgconn.PgError
 			switch {
-			case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:
+			case err != nil && !errors.As(err, &pg), err != nil && pg.Code == queryCanceled:
 				return err
 			case err != nil:
 				found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
@@ -80,8 +80,8 @@ func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 
 // gateDoor tries the canary's signed view: without a signature nothing is evaluated before it raises, with one its first
 // row shows.
-func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
-	if !p.Plan.HasDoors() {
+func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
+	if !p.Plan.HasSignedViews() {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
@@ -89,12 +89,12 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 			what, "Report it with the version of the server."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.CanaryDoor(), []string{""}, func(sql, _ string, err error) error {
+	err := p.canary(ctx, rls.CanarySignedView(), []string{""}, func(sql, _ string, err error) error {
 		var pg *pgconn.PgError
 		switch {
 		case err == nil:
 			found = append(found, finding("it answers without a signature: "+sql))
-		case !errors.As(err, &pg), pg.Code == canceled:
+		case !errors.As(err, &pg), pg.Code == queryCanceled:
 			return err
 		case pg.Code != "42501":
 			found = append(found, finding(fmt.Sprintf("%s fails with %s before the signature is looked at", sql, pg.Code)))
@@ -104,21 +104,21 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return found, err
 	}
-	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return found, err
 	}
 	var statements []string
-	for _, shape := range signedShapes {
-		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s", rls.CanaryDoor())))
+	for _, shape := range signedCanaryShapes {
+		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s", rls.CanarySignedView())))
 	}
 	err = p.firstColumns(ctx, statements, func(sql, got string, err error) error {
 		var pg *pgconn.PgError
-		if err != nil && (!errors.As(err, &pg) || pg.Code == canceled) {
+		if err != nil && (!errors.As(err, &pg) || pg.Code == queryCanceled) {
 			return err
 		}
 		if err != nil || got != "1" {
 			found = append(found, finding(fmt.Sprintf("signed, %s shows %q (%v)",
-				signedShapes[slices.Index(statements, sql)], got, err)))
+				signedCanaryShapes[slices.Index(statements, sql)], got, err)))
 		}
 		return nil
 	})
@@ -130,7 +130,7 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 }
 
 // switched says what is to become of the settings of a plan.
-func (p *probe) switched(ctx context.Context, plan, how string) error {
+func (p *probe) eachSetting(ctx context.Context, plan, how string) error {
 	for _, setting := range strings.Split(plan, ", ") {
 		if setting == "" {
 			continue
@@ -152,17 +152,17 @@ func (p *probe) canary(ctx context.Context, relation string, hints []string,
 			statements = append(statements, hint+strings.ReplaceAll(shape, "%s", relation))
 		}
 	}
-	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return err
 	}
 	for _, plan := range canaryPlans {
-		if err := p.switched(ctx, plan, "SET %s = off"); err != nil {
+		if err := p.eachSetting(ctx, plan, "SET %s = off"); err != nil {
 			return err
 		}
 		if err := p.firstColumns(ctx, statements, judge); err != nil {
 			return err
 		}
-		if err := p.switched(ctx, plan, "RESET %s"); err != nil {
+		if err := p.eachSetting(ctx, plan, "RESET %s"); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,7 @@ package doctor
 import "context"
 
 // checkDDL tells where DDL is noticed by polling alone.
-func checkDDL(ctx context.Context, x *exam) ([]Finding, error) {
+func checkDDL(ctx context.Context, x *examination) ([]Finding, error) {
 	var n int
 	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&n)

@@ -63,18 +63,18 @@ type Target struct {
 }
 
 // exam is one examination.
-type exam struct {
+type examination struct {
 	Target
-	conn  *pgx.Conn
-	roles map[string]role
-	about map[Finding][]uint32 // the tables that findings are about, where that is known
+	conn     *pgx.Conn
+	roles    map[string]role
+	tablesOf map[Finding][]uint32 // the tables that findings are about, where that is known
 }
 
 // check is one question. It returns what is wrong; nothing means that holds is true.
 type check struct {
-	id    string
-	holds string
-	run   func(ctx context.Context, x *exam) ([]Finding, error)
+	id     string
+	whenOK string
+	run    func(ctx context.Context, x *examination) ([]Finding, error)
 }
 
 var checks = []check{
@@ -92,21 +92,21 @@ var checks = []check{
 	{"builtin", "what our functions call is PostgreSQL's own", checkBuiltin},
 	{"leakproof", "row security lets no function at hidden rows but those that PostgreSQL vouches for", checkLeakproof},
 	{"keys", "there is a good key, and agents cannot read it", checkKeys},
-	{"kept", "what is kept beside rows is what it should be", checkKept},
+	{"kept", "what is kept beside rows is what it should be", checkMaterialized},
 	{"observed", "every table of the policy is enforced", checkObserved},
 	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
 	{"waiting", "no table has columns that wait for pgconsent migrate", checkWaiting},
 	{"hardening", "nothing is left to harden", checkHardening},
-	{"careful", "no table of the policy is planned with care in whatever reads it", checkCareful},
+	{"careful", "no table of the policy is planned with care in whatever reads it", checkHardened},
 }
 
 // Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a
 // connection that broke.
 func Examine(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
-	return (&exam{Target: s.named(), conn: conn, about: map[Finding][]uint32{}}).examine(ctx)
+	return (&examination{Target: s.withDefaultRoles(), conn: conn, tablesOf: map[Finding][]uint32{}}).examine(ctx)
 }
 
-func (x *exam) examine(ctx context.Context) ([]Finding, error) {
+func (x *examination) examine(ctx context.Context) ([]Finding, error) {
 	conn := x.conn
 	var found []Finding
 	for _, c := range checks {
@@ -120,7 +120,7 @@ func (x *exam) examine(ctx context.Context) ([]Finding, error) {
 				"Run pgconsent migrate; if that does not help, run pgconsent doctor as the database's owner."})
 		}
 		if len(f) == 0 {
-			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
+			f = []Finding{{ID: c.id, Severity: OK, What: c.whenOK}}
 		}
 		found = append(found, f...)
 	}
@@ -128,7 +128,7 @@ func (x *exam) examine(ctx context.Context) ([]Finding, error) {
 }
 
 // named fills in the default roles.
-func (s Target) named() Target {
+func (s Target) withDefaultRoles() Target {
 	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control",
 		&s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
@@ -158,20 +158,20 @@ func UnsafeError(found []Finding) error {
 // safe, a [Confined] one where all but some tables is. It leaves out what would read large tables.
 func Check(ctx context.Context, conn *pgx.Conn, s Target) error {
 	s.running = true
-	x := &exam{Target: s.named(), conn: conn, about: map[Finding][]uint32{}}
+	x := &examination{Target: s.withDefaultRoles(), conn: conn, tablesOf: map[Finding][]uint32{}}
 	found, err := x.examine(ctx)
 	if err != nil {
 		return err
 	}
 	err = UnsafeError(found)
-	if tables := x.confined(found); err != nil && len(tables) > 0 {
+	if tables := x.affectedTables(found); err != nil && len(tables) > 0 {
 		return &UnsafeTables{tables, err}
 	}
 	return err
 }
 
 // strings runs a query whose rows are one text each.
-func (x *exam) strings(ctx context.Context, sql string, args ...any) ([]string, error) {
+func (x *examination) strings(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (x *exam) strings(ctx context.Context, sql string, args ...any) ([]string, 
 }
 
 // each makes a finding of every row of a query; %s in what and fix is the row's text.
-func (x *exam) each(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+func (x *examination) findEach(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	names, err := x.strings(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (x *exam) each(ctx context.Context, f Finding, sql string, args ...any) ([]
 }
 
 // all collects the findings of several queries.
-func all(queries ...func() ([]Finding, error)) ([]Finding, error) {
+func concat(queries ...func() ([]Finding, error)) ([]Finding, error) {
 	var found []Finding
 	for _, q := range queries {
 		f, err := q()

@@ -147,7 +147,7 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 func TestGateDoorProbe(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
-	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{Doors: true})
+	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{SignedViews: true})
 	conn := db.Connect(t, "postgres")
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestGateDoorProbe(t *testing.T) {
 		"never":              "WHERE id = 1",
 		"false in its place": "WHERE (SELECT pgconsent_gate.sealed()) AND false",
 	} {
-		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanaryDoor()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
+		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
 		found := probe(t, db, s)
 		if !has(found, "gate_door", doctor.NoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
@@ -541,7 +541,7 @@ func TestWhatIsEmptyWhoeverAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{Doors: true})
+	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{SignedViews: true})
 	if err := migrations.Up(t.Context(), super, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares
 // what is in them. What reads such a table takes row security, given a hardened plan, since such a function might tell of
 // hidden rows. That is safe, and slow where a search wants an index.
-func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
+func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
 		by, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
@@ -20,13 +20,13 @@ func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 			}
 		}
 		if runs {
-			found = append(found, careful(t.Relation, by))
+			found = append(found, hardenedFinding(t.Relation, by))
 		}
 	}
 	return found, nil
 }
 
-func careful(r *catalog.Relation, by string) Finding {
+func hardenedFinding(r *catalog.Relation, by string) Finding {
 	return Finding{"careful", Advice,
 		fmt.Sprintf("what reads %s is planned with care, without the gate door, since a function may run there "+
 			"that is neither PostgreSQL's own nor that of an extension that is known: %s", r.Name, by),

@@ -6,7 +6,7 @@ import (
 
 // open is what PostgreSQL gives to PUBLIC and only a superuser can take away. The rewriter refuses all of it; taking it
 // away matters when the rewriter fails.
-var open = []struct{ id, function, why string }{
+var publicFunctions = []struct{ id, function, why string }{
 	{"pg_stat_activity", "pg_catalog.pg_stat_get_activity(integer)", "shows statements of other sessions of the same role"},
 	{"pg_terminate_backend", "pg_catalog.pg_terminate_backend(integer, bigint)", "ends other sessions of the same role"},
 	{"pg_cancel_backend", "pg_catalog.pg_cancel_backend(integer)", "cancels statements of other sessions of the same role"},
@@ -14,12 +14,12 @@ var open = []struct{ id, function, why string }{
 	{"large_objects_from", "pg_catalog.lo_from_bytea(oid, bytea)", "stores data that outlives the session"},
 }
 
-func checkHardening(ctx context.Context, x *exam) ([]Finding, error) {
-	if !x.exists() {
-		return missing, nil
+func checkHardening(ctx context.Context, x *examination) ([]Finding, error) {
+	if !x.rolesExist() {
+		return rolesMissing, nil
 	}
 	var found []Finding
-	for _, o := range open {
+	for _, o := range publicFunctions {
 		var can bool
 		if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.has_function_privilege($1, $2, 'EXECUTE')", x.AgentRole,
 			o.function).Scan(&can); err != nil {
@@ -30,7 +30,7 @@ func checkHardening(ctx context.Context, x *exam) ([]Finding, error) {
 				"As superuser: REVOKE EXECUTE ON FUNCTION " + o.function + " FROM PUBLIC, and grant it to the roles that need it."})
 		}
 	}
-	more, err := x.each(ctx, Finding{"language", Hardening, "the agent role may use the language %s, in DO blocks",
+	more, err := x.findEach(ctx, Finding{"language", Hardening, "the agent role may use the language %s, in DO blocks",
 		"As superuser: REVOKE USAGE ON LANGUAGE %s FROM PUBLIC; functions that exist go on working."},
 		`SELECT pg_catalog.quote_ident(l.lanname) FROM pg_catalog.pg_language l WHERE l.lanpltrusted AND pg_catalog.has_language_privilege($1, l.oid, 'USAGE') ORDER BY 1`, x.AgentRole)
 	return append(found, more...), err

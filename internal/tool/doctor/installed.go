@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-func checkInstalled(ctx context.Context, x *exam) ([]Finding, error) {
+func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 	in, err := migrations.ReadInstalled(ctx, x.conn)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled):
@@ -28,7 +28,7 @@ func checkInstalled(ctx context.Context, x *exam) ([]Finding, error) {
 	return nil, nil
 }
 
-func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
+func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	changed, err := migrations.Drift(ctx, x.conn)
 	if errors.Is(err, migrations.ErrNotInstalled) {
 		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
@@ -38,23 +38,23 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	// What matters of a table has checks of its own: its row security, its owner, our roles' rights. What differs besides
 	// is somebody else's grant.
-	var walls, tables []string
+	var altered, tables []string
 	single, among := true, []uint32{} // all of the walls are about single tables: these
-	var doors []string
+	var missingViews []string
 	for _, c := range changed {
-		door := func(read *catalog.Relation) bool {
+		isMissingView := func(read *catalog.Relation) bool {
 			return c == "relation "+predicate.SignedView(read.Name).String()+" is gone"
 		}
-		if slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool { return door(t.Relation) }) ||
-			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return door(v.Relation) }) {
-			doors = append(doors, c)
+		if slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool { return isMissingView(t.Relation) }) ||
+			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return isMissingView(v.Relation) }) {
+			missingViews = append(missingViews, c)
 			continue
 		}
 		if strings.HasPrefix(c, "table ") {
 			tables = append(tables, c)
 			continue
 		}
-		walls = append(walls, c)
+		altered = append(altered, c)
 		if oid := x.tableOf(c); oid != 0 {
 			among = append(among, oid)
 		} else {
@@ -62,17 +62,17 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 		}
 	}
 	var found []Finding
-	if len(walls) > 0 {
-		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls),
+	if len(altered) > 0 {
+		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(altered),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
 		if single {
-			x.about[one] = among
+			x.tablesOf[one] = among
 		}
 		found = append(found, one)
 	}
-	if len(doors) > 0 {
+	if len(missingViews) > 0 {
 		found = append(found, Finding{"drift_door", Warning,
-			"views that signed statements read are gone, which read under row security instead: " + list(doors),
+			"views that signed statements read are gone, which read under row security instead: " + list(missingViews),
 			"Run pgconsent migrate, which makes them anew."})
 	}
 	if len(tables) > 0 {
@@ -87,7 +87,7 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 		Scan(&emptied); err != nil {
 		return found, err
 	}
-	if emptied && len(walls) == 0 {
+	if emptied && len(altered) == 0 {
 		found = append(found, Finding{"changes", Warning,
 			"pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open " +
 				"ends with 40001", "Run pgconsent migrate, which puts it back."})
@@ -98,15 +98,15 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 // newKey is the way to a key; proxies take the newest when they next look at the database.
 const newKey = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
 
-func checkKeys(ctx context.Context, x *exam) ([]Finding, error) {
+func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	if _, err := seal.Load(ctx, x.conn); err != nil {
 		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKey})
 	}
-	if !x.exists() {
-		return append(found, missing...), nil
+	if !x.rolesExist() {
+		return append(found, rolesMissing...), nil
 	}
-	more, err := x.each(ctx, Finding{"key_readable", Unsafe,
+	more, err := x.findEach(ctx, Finding{"key_readable", Unsafe,
 		"the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC",
 		"REVOKE ALL ON %s FROM PUBLIC, " + quote(x.AgentRole)},
 		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')

@@ -34,24 +34,24 @@ type Upstream struct {
 // Only the method is looked at: no password is sent, and nothing of the environment (PGPASSWORD, ~/.pgpass) takes part.
 // The error is that of a server that cannot be reached.
 func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]Finding, error) {
-	s = s.named()
+	s = s.withDefaultRoles()
 	var found []Finding
 	for _, owner := range owners {
-		got, err := u.knock(ctx, owner, false)
+		got, err := u.tryLogin(ctx, owner, false)
 		if err != nil {
 			return found, fmt.Errorf("log in as %s without a password: %w", owner, err)
 		}
-		if got != stopped {
+		if got != loginRefused {
 			found = append(found, Finding{"owner_login", Unsafe,
 				"the server lets the owner " + owner +
 					" in without a password: whoever reaches pgconsent's listener is the owner", hba(u, "\""+u.Database+"\"", owner)})
 			continue
 		}
 		// The lines of pg_hba.conf for replication are others. A role without the right is let in and then refused.
-		if got, err = u.knock(ctx, owner, true); err != nil {
+		if got, err = u.tryLogin(ctx, owner, true); err != nil {
 			return found, fmt.Errorf("log in as %s for replication without a password: %w", owner, err)
 		}
-		if got == entered {
+		if got == loggedIn {
 			found = append(found, Finding{"owner_replication", Unsafe,
 				"the server lets the owner " + owner +
 					" replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hba(u,
@@ -65,11 +65,11 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 		{"agent_login", s.AgentRole, "ends other agents' sessions, and has only row security against it"},
 		{"control_login", s.ControlRole, "reads the keys of seals"},
 	} {
-		got, err := u.knock(ctx, r.role, false)
+		got, err := u.tryLogin(ctx, r.role, false)
 		if err != nil {
 			return found, fmt.Errorf("log in as %s without a password: %w", r.role, err)
 		}
-		if got != stopped {
+		if got != loginRefused {
 			found = append(found, Finding{r.id, Warning,
 				"the server lets " + r.role +
 					" in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.does,
@@ -89,24 +89,24 @@ func hba(u Upstream, database, role string) string {
 }
 
 // progress is how far a login without a password comes.
-type progress int
+type loginResult int
 
 const (
-	stopped       progress = iota // a password is asked for, or the login refused
-	authenticated                 // nothing was asked for; then refused, for another reason
-	entered
+	loginRefused  loginResult = iota // a password is asked for, or the login refused
+	authenticated                    // nothing was asked for; then refused, for another reason
+	loggedIn
 )
 
 // knockTime bounds one login.
-const knockTime = 5 * time.Second
+const loginTimeout = 5 * time.Second
 
 // knock sends a startup message and looks at what the server wants next.
-func (u Upstream) knock(ctx context.Context, role string, replication bool) (progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, knockTime)
+func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (loginResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
 	nc, err := u.dial(ctx)
 	if err != nil {
-		return stopped, err
+		return loginRefused, err
 	}
 	defer nc.Close()
 	defer context.AfterFunc(ctx, func() { nc.Close() })()
@@ -122,33 +122,33 @@ func (u Upstream) knock(ctx context.Context, role string, replication bool) (pro
 	packet = append(packet, 0)
 	binary.BigEndian.PutUint32(packet, uint32(len(packet)))
 	if _, err := nc.Write(packet); err != nil {
-		return stopped, fmt.Errorf("write the startup message: %w", err)
+		return loginRefused, fmt.Errorf("write the startup message: %w", err)
 	}
 
-	got := stopped
+	got := loginRefused
 	for {
 		kind, body, err := message(nc)
 		switch {
 		case err != nil:
-			return stopped, err
+			return loginRefused, err
 		case kind == 'E' && got == authenticated:
 			return got, nil
 		case kind == 'E':
 			// Only a refusal of this login says something: a server that is starting, or full, is asked again.
 			if e := serverError(body); !strings.HasPrefix(e.Code, "28") {
-				return stopped, e
+				return loginRefused, e
 			}
-			return stopped, nil
+			return loginRefused, nil
 		case kind == 'Z':
 			_, _ = nc.Write([]byte{'X', 0, 0, 0, 4})
-			return entered, nil
+			return loggedIn, nil
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
-			return stopped, nil // it asks for something
+			return loginRefused, nil // it asks for something
 		case kind == 'R' && len(body) == 4:
 			got = authenticated
 		case got == authenticated && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
 		default:
-			return stopped, fmt.Errorf("the server answers a startup message with %q", kind)
+			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 
 // keptAtOnce is how many bytes of what is kept a server that runs compares: some ten thousand rows. It looks every few
 // seconds and has as many for it; triggers that are gone or off it finds whatever the size is.
-const keptAtOnce = 1 << 20
+const maxComparedBytes = 1 << 20
 
 // checkKept compares what is kept beside rows with what it should be.
-func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
+func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 	if x.Plan == nil {
 		return nil, nil
 	}
@@ -46,7 +46,7 @@ func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
 					f.Relation, left), "Run pgconsent migrate, which fills it in anew."})
 			continue
 		}
-		if x.running && size > keptAtOnce {
+		if x.running && size > maxComparedBytes {
 			continue
 		}
 		var n int64

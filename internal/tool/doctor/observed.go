@@ -3,7 +3,7 @@ package doctor
 import "context"
 
 // checkObserved tells which tables the policy does not protect.
-func checkObserved(_ context.Context, x *exam) ([]Finding, error) {
+func checkObserved(_ context.Context, x *examination) ([]Finding, error) {
 	var names []string
 	for _, t := range x.Policy.Observed() {
 		names = append(names, t.Relation.Name.String())

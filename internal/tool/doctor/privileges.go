@@ -8,27 +8,27 @@ import (
 
 // checkCreate finds every place where the agent role could put an object of its own. A type or function of its making
 // would be found by name from within our own functions.
-func checkCreate(ctx context.Context, x *exam) ([]Finding, error) {
+func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
-	if !x.exists() {
-		return missing, nil
+	if !x.rolesExist() {
+		return rolesMissing, nil
 	}
-	return all(
+	return concat(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_temp", Unsafe,
+			return x.findEach(ctx, Finding{"agent_temp", Unsafe,
 				"the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
 				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quote(agent) +
 					", and grant it by name to the roles that need it (pgconsent migrate does)"},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_create_database",
+			return x.findEach(ctx, Finding{"agent_create_database",
 				Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quote(agent)},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_create_schema",
+			return x.findEach(ctx, Finding{"agent_create_schema",
 				Unsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
 				`SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace n
@@ -38,13 +38,13 @@ func checkCreate(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // checkAccess holds the agent role's rights against what the policy gives it.
-func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
+func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
-	if !x.exists() {
-		return missing, nil
+	if !x.rolesExist() {
+		return rolesMissing, nil
 	}
 	var listed, narrowed []uint32
-	writes, through := []writeRights{}, []writeRights{} // of agents; of the role that owns row views
+	writes, ofRowsRole := []writeRights{}, []writeRights{} // of agents; of the role that owns row views
 	for _, t := range x.Policy.Tables() {
 		listed = append(listed, t.Relation.OID)
 		if t.Columns == nil {
@@ -52,7 +52,7 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 			continue
 		}
 		narrowed = append(narrowed, t.Relation.OID)
-		through = append(through, rightsOf(t))
+		ofRowsRole = append(ofRowsRole, rightsOf(t))
 		writes = append(writes, rightsOf(&policy.Table{Relation: t.Relation}))
 	}
 	var fresh []string
@@ -64,7 +64,7 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 			fresh = append(fresh, c.Relation.Name.String())
 		}
 	}
-	return all(
+	return concat(
 		func() ([]Finding, error) {
 			if len(fresh) == 0 {
 				return nil, nil
@@ -73,34 +73,34 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 				"parts of listed tables that agents cannot read by name yet: " + list(fresh), "Run pgconsent migrate."}}, nil
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_usage", Unsafe,
+			return x.findEach(ctx, Finding{"agent_usage", Unsafe,
 				"the role " + agent + " has USAGE on schema %s, where keys and helper views are",
 				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"agent_write", Unsafe,
+			return x.findEachTable(ctx, Finding{"agent_write", Unsafe,
 				"the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) +
 					", and run pgconsent migrate"},
-				beyond, agent, writes)
+				excessRights, agent, writes)
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"agent_narrowed",
+			return x.findEachTable(ctx, Finding{"agent_narrowed",
 				Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
 				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"rows_write", Unsafe,
+			return x.findEachTable(ctx, Finding{"rows_write", Unsafe,
 				"the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " +
 					quote(x.RowsRole) + ", and run pgconsent migrate"},
-				beyond, x.RowsRole, through)
+				excessRights, x.RowsRole, ofRowsRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_unlisted", Warning,
+			return x.findEach(ctx, Finding{"agent_unlisted", Warning,
 				"the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
 				"REVOKE ALL ON %s FROM PUBLIC, " + quote(agent) + ", or list it in the policy"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -114,12 +114,12 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // exists tells whether the roles do; checkRoles has said so if not.
-func (x *exam) exists() bool { return len(x.roles) == len(x.names()) }
+func (x *examination) rolesExist() bool { return len(x.roles) == len(x.roleNames()) }
 
-var missing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
+var rolesMissing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
 
 // beyond are the tables of which a role may change more than it is said to.
-const beyond = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
+const excessRights = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
 				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
 				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE pg_catalog.has_table_privilege($1, c.oid, 'TRUNCATE, TRIGGER') OR pg_catalog.has_any_column_privilege($1, c.oid, 'REFERENCES')

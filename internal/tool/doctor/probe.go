@@ -56,7 +56,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	p := &probe{exam: exam{Target: s.named(), conn: conn}, keys: keys, slow: map[catalog.Name]bool{}}
+	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys, timedOut: map[catalog.Name]bool{}}
 	var found []Finding
 	// Those that take no time come first.
 	for _, c := range []struct {
@@ -64,12 +64,12 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		run       func(context.Context) ([]Finding, error)
 	}{
 		{"pooler", "the connection leads to one server process", p.pooler},
-		{"seal", "a seal made with the newest key is accepted", p.sealed},
-		{"gate", "the gate refuses what is not signed", p.gate},
-		{"gate_door", "the gate door lets no expression at anything before it has seen the signature", p.gateDoor},
-		{"row_door", "row security lets no expression at a hidden row", p.rowDoor},
-		{"leak", "without a seal no row shows", p.leak},
-		{"forged_seal", "a forged seal opens nothing", p.forged},
+		{"seal", "a seal made with the newest key is accepted", p.validSeal},
+		{"gate", "the gate refuses what is not signed", p.unsignedReads},
+		{"gate_door", "the gate door lets no expression at anything before it has seen the signature", p.signedPath},
+		{"row_door", "row security lets no expression at a hidden row", p.rowSecurityPath},
+		{"leak", "without a seal no row shows", p.rowsWithoutSeal},
+		{"forged_seal", "a forged seal opens nothing", p.forgedSeals},
 	} {
 		if s.PassedProbes[c.id] {
 			continue
@@ -78,8 +78,8 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		if err != nil {
 			var pg *pgconn.PgError
 			switch isPg := errors.As(err, &pg); {
-			case errors.Is(ctx.Err(), context.DeadlineExceeded), isPg && pg.Code == canceled:
-				f = append(f, unfinished(c.id, "the server did not answer in time"))
+			case errors.Is(ctx.Err(), context.DeadlineExceeded), isPg && pg.Code == queryCanceled:
+				f = append(f, probeTimeout(c.id, "the server did not answer in time"))
 			case !isPg || conn.IsClosed():
 				return found, fmt.Errorf("probe %s: %w", c.id, err)
 			default:
@@ -100,25 +100,25 @@ func HasUnfinished(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
 }
 
-func unfinished(probe, why string) Finding {
+func probeTimeout(probe, why string) Finding {
 	return Finding{"probe_timeout", Warning, "the probe " + probe + " was not finished: " + why +
 		"; what is installed is as migrate made it, but it was not tried whether it works",
 		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
 }
 
 // canceled is the SQLSTATE of a statement that took longer than statement_timeout.
-const canceled = "57014"
+const queryCanceled = "57014"
 
 type probe struct {
-	exam
-	keys *seal.Keyring
-	slow map[catalog.Name]bool // tables that were given up: once is enough
+	examination
+	keys     *seal.Keyring
+	timedOut map[catalog.Name]bool // tables that were given up: once is enough
 }
 
 // pooler notices something between us and the server that hands out its processes by transaction.
 func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
-	told := p.conn.PgConn().PID()
-	seen := map[uint32]bool{told: true}
+	loginPID := p.conn.PgConn().PID()
+	seen := map[uint32]bool{loginPID: true}
 	for range 3 {
 		var pid uint32
 		if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()").Scan(&pid); err != nil {
@@ -135,15 +135,15 @@ func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
 }
 
 // leak looks for a row of any protected table in a session without a seal.
-func (p *probe) leak(ctx context.Context) ([]Finding, error) {
+func (p *probe) rowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 	if _, err := p.conn.Exec(ctx, "RESET pgconsent.seal"); err != nil {
 		return nil, err
 	}
-	return p.rows(ctx, "leak", "without a seal")
+	return p.visibleRows(ctx, "leak", "without a seal")
 }
 
 // forged looks for one with seals that nobody with the key has made, or that were made for another process.
-func (p *probe) forged(ctx context.Context) ([]Finding, error) {
+func (p *probe) forgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.claims(ctx)
 	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
 	foreign := claims
@@ -160,14 +160,14 @@ func (p *probe) forged(ctx context.Context) ([]Finding, error) {
 		"with a seal that never expires":    p.keys.Newest().Seal(far),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
-		sealed, err := p.accepted(ctx, value)
+		sealed, err := p.sealAccepted(ctx, value)
 		if err != nil {
 			return found, err
 		}
 		if sealed {
 			found = append(found, Finding{"forged_seal", Unsafe, "the database accepts a session " + what, "Run pgconsent migrate."})
 		}
-		f, err := p.rows(ctx, "forged_seal", what)
+		f, err := p.visibleRows(ctx, "forged_seal", what)
 		found = append(found, f...)
 		if err != nil {
 			return found, err
@@ -178,8 +178,8 @@ func (p *probe) forged(ctx context.Context) ([]Finding, error) {
 }
 
 // sealed tells whether the database verifies what we sign: a key whose pads do not fit its secret fails here.
-func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
-	ok, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
+func (p *probe) validSeal(ctx context.Context) ([]Finding, error) {
+	ok, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
 	if err != nil || ok {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
 }
 
 // accepted sets a seal and asks whether it holds.
-func (p *probe) accepted(ctx context.Context, value string) (bool, error) {
+func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
 	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
 	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec,
 		value); err != nil {
@@ -210,23 +210,23 @@ func (p *probe) claims(ctx context.Context) seal.Claims {
 }
 
 // rows finds protected tables that show a row.
-func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
+func (p *probe) visibleRows(ctx context.Context, id, what string) ([]Finding, error) {
 	var found []Finding
 	for _, t := range p.Policy.Tables() {
 		n := t.Relation.Name
 		if t.Columns != nil {
 			n = predicate.RowView(n)
 		}
-		if p.slow[n] {
+		if p.timedOut[n] {
 			continue
 		}
 		var shows bool
 		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema),
 			quote(n.Name))).Scan(&shows)
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == canceled {
-			p.slow[n] = true
-			found = append(found, unfinished(id, "reading "+n.String()+" took longer than "+p.ProbeTime.String()))
+		if errors.As(err, &pg) && pg.Code == queryCanceled {
+			p.timedOut[n] = true
+			found = append(found, probeTimeout(id, "reading "+n.String()+" took longer than "+p.ProbeTime.String()))
 			continue
 		}
 		if err != nil {
@@ -240,8 +240,8 @@ func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
 }
 
 // gate reads every gate view without a signature, with a valid seal. Anything but a refusal would let NOT EXISTS pass.
-func (p *probe) gate(ctx context.Context) ([]Finding, error) {
-	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
+	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return nil, err
 	}
 	views, err := p.strings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -261,8 +261,8 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 			// What is empty whatever it reads has nothing to refuse: the planner leaves the gate away with the rest.
 			empty, err := p.plannedEmpty(ctx, sql)
 			switch {
-			case errors.As(err, &pg) && pg.Code == canceled:
-				found = append(found, unfinished("gate", sql+" was not answered in time"))
+			case errors.As(err, &pg) && pg.Code == queryCanceled:
+				found = append(found, probeTimeout("gate", sql+" was not answered in time"))
 				continue
 			case err != nil:
 				return found, err
@@ -276,8 +276,8 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
-		case pg.Code == canceled: // whoever holds one table does not keep us from trying the others
-			found = append(found, unfinished("gate", sql+" was not answered in time"))
+		case pg.Code == queryCanceled: // whoever holds one table does not keep us from trying the others
+			found = append(found, probeTimeout("gate", sql+" was not answered in time"))
 		case pg.Code != "42501":
 			found = append(found, Finding{"gate", Unsafe,
 				"the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})

@@ -10,15 +10,15 @@ import (
 // checkReach finds code of others that a name, or a cast or a domain's check without one, could lead an agent to. The
 // rewriter refuses the names, so that these are warnings: what runs there is not behind a second wall. What runs
 // without a name and with its owner's rights is past both.
-func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
-	if !x.exists() {
-		return missing, nil
+func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
+	if !x.rolesExist() {
+		return rolesMissing, nil
 	}
-	known, err := x.known(ctx)
+	known, err := x.knownExtensions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	listed := x.listed()
+	listed := x.listedFunctions()
 	// Trigger functions cannot be called, and procedures only by CALL.
 	const others = `p.oid <> ALL ($2::pg_catalog.oid[])
 		AND pn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
@@ -99,7 +99,7 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // known are the extensions of the database whose functions agents may call.
-func (x *exam) known(ctx context.Context) ([]string, error) {
+func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
 	extensions, err := x.strings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (x *exam) known(ctx context.Context) ([]string, error) {
 }
 
 // listed are the functions that the policy lists.
-func (x *exam) listed() []uint32 {
+func (x *examination) listedFunctions() []uint32 {
 	oids := []uint32{}
 	for _, f := range x.Policy.Functions() {
 		for _, o := range f.Overloads {

@@ -16,9 +16,9 @@ type role struct {
 	Super, Inherit, CreateRole, CreateDB, Login, Replication, BypassRLS bool
 }
 
-func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
+func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, `SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
-		FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)`, x.names())
+		FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)`, x.roleNames())
 	if err != nil {
 		return nil, err
 	}
@@ -31,13 +31,13 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		x.roles[r.Name] = r
 	}
 	var found []Finding
-	names := x.names()
+	names := x.roleNames()
 	slices.Sort(names)
-	if len(slices.Compact(names)) != len(x.names()) {
+	if len(slices.Compact(names)) != len(x.roleNames()) {
 		found = append(found, Finding{"role_shared", Unsafe,
 			"two of the roles agent, control, reader and rows are one", "Configure different roles and run pgconsent migrate."})
 	}
-	for _, name := range x.names() {
+	for _, name := range x.roleNames() {
 		if _, ok := x.roles[name]; !ok {
 			found = append(found, Finding{"role_missing", Unsafe, "the role " + name + " does not exist", "Run pgconsent migrate."})
 		}
@@ -61,12 +61,12 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		found = append(found, Finding{"control_rights", Warning, "the role " + c.Name + " has more rights than it needs",
 			"ALTER ROLE " + quote(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
 	}
-	more, err := all(
+	more, err := concat(
 		func() ([]Finding, error) { return x.memberships(ctx, "agent", x.AgentRole) },
 		func() ([]Finding, error) { return x.memberships(ctx, "reader", x.ReaderRole) },
 		func() ([]Finding, error) { return x.memberships(ctx, "rows", x.RowsRole) },
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_owner", Unsafe,
+			return x.findEach(ctx, Finding{"agent_owner", Unsafe,
 				"the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
 				"REASSIGN OWNED BY " + quote(x.AgentRole) + " TO the owner of the tables, in %s."},
 				`SELECT DISTINCT coalesce('database ' || pg_catalog.quote_ident(b.datname), 'the cluster')
@@ -74,7 +74,7 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 				 WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = $1 AND d.deptype = 'o'`, x.roles[x.AgentRole].OID)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_members", Warning,
+			return x.findEach(ctx, Finding{"agent_members", Warning,
 				"the role %s is a member of " + x.AgentRole + ": the agents' row policies bind it too",
 				"REVOKE " + quote(x.AgentRole) + " FROM %s"},
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
@@ -82,7 +82,7 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		},
 		// Who creates a role holds it with nothing but the right to give it away.
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"control_members", Warning,
+			return x.findEach(ctx, Finding{"control_members", Warning,
 				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
 				"REVOKE " + quote(x.ControlRole) + " FROM %s"},
 				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member CROSS JOIN LATERAL pg_catalog.to_jsonb(m) j
@@ -91,14 +91,14 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		},
 		// A setting of the role or the database in the seal's name would be the default of every session.
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"role_settings", Unsafe,
+			return x.findEach(ctx, Finding{"role_settings", Unsafe,
 				"a default of the setting pgconsent.seal is stored for a role or database",
 				"ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
 				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
 		},
 		// Foreign keys and the triggers of others are off in the sessions of who has this.
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"triggers_off", Warning,
+			return x.findEach(ctx, Finding{"triggers_off", Warning,
 				"session_replication_role is stored for %s: foreign keys and triggers that are not ENABLE ALWAYS " +
 					"do not fire there", "ALTER … RESET session_replication_role, for %s (see pg_db_role_setting)"},
 				`SELECT concat_ws(' in ', CASE WHEN s.setrole <> 0 THEN 'role ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.setrole)) END,
@@ -108,7 +108,7 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 				   AND EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"triggers_off", Warning,
+			return x.findEach(ctx, Finding{"triggers_off", Warning,
 				"session_replication_role is %s in the server's configuration: foreign keys and triggers that are " +
 					"not ENABLE ALWAYS do not fire", "ALTER SYSTEM RESET session_replication_role, and SELECT pg_reload_conf()."},
 				`SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
@@ -118,7 +118,7 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // names are those of our roles.
-func (x *exam) names() []string {
+func (x *examination) roleNames() []string {
 	return []string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}
 }
 
@@ -144,8 +144,8 @@ func attributes(kind string, r role) []Finding {
 	return found
 }
 
-func (x *exam) memberships(ctx context.Context, kind, name string) ([]Finding, error) {
-	return x.each(ctx, Finding{kind + "_member", Unsafe,
+func (x *examination) memberships(ctx context.Context, kind, name string) ([]Finding, error) {
+	return x.findEach(ctx, Finding{kind + "_member", Unsafe,
 		"the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
 		"REVOKE %s FROM " + quote(name)},
 		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.roleid WHERE m.member = $1`,

@@ -13,7 +13,7 @@ import (
 // minVersion is the oldest server that has security_invoker views and the catalog functions that are classified.
 const minVersion = 150000
 
-func checkServer(ctx context.Context, x *exam) ([]Finding, error) {
+func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 	var version, encoding, strings string
 	var standby bool
 	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
@@ -53,18 +53,18 @@ func checkServer(ctx context.Context, x *exam) ([]Finding, error) {
 // plannerKept are the minor releases as of which the planner runs no operator of a statement on statistics of hidden
 // rows (CVE-2025-8713). Before, it did on those of partitions and children: LIKE with a pattern that fails told of
 // values that many hidden rows have.
-var plannerKept = map[int]int{15: 14, 16: 10, 17: 6}
+var plannerFixedIn = map[int]int{15: 14, 16: 10, 17: 6}
 
 func checkPlanner(version int, parts bool) []Finding {
 	major, minor := version/10000, version%10000
-	kept, known := plannerKept[major]
-	if !known || minor >= kept {
+	fixedIn, known := plannerFixedIn[major]
+	if !known || minor >= fixedIn {
 		return nil
 	}
 	f := Finding{"server_minor", Warning,
 		fmt.Sprintf("PostgreSQL %d.%d runs operators of agents on statistics of hidden rows where a table has "+
 			"partitions or children (CVE-2025-8713)", major, minor),
-		fmt.Sprintf("Upgrade the server to %d.%d or later.", major, kept)}
+		fmt.Sprintf("Upgrade the server to %d.%d or later.", major, fixedIn)}
 	if parts {
 		f.Severity = Unsafe
 	}

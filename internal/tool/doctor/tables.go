@@ -9,7 +9,7 @@ import (
 
 // protected are the OIDs of the tables with row policies: those that the policy lists, and with helpers those that its
 // rules read besides.
-func (x *exam) protected(helpers bool) []uint32 {
+func (x *examination) protected(helpers bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
 		if !t.LacksRowSecurity() {
@@ -37,7 +37,7 @@ func (x *exam) protected(helpers bool) []uint32 {
 }
 
 // exact are the tables with row security for which the policy does not accept what an approximate index leaves out.
-func (x *exam) exact() []uint32 {
+func (x *examination) exactTables() []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
 		if !t.LacksRowSecurity() && !t.Approximate {
@@ -47,17 +47,17 @@ func (x *exam) exact() []uint32 {
 	return oids
 }
 
-func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
+func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 	const table = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
-	found, err := all(
+	found, err := concat(
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
+			return x.findEachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
 				"ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
 				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(false))
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"force_rls", Unsafe,
+			return x.findEachTable(ctx, Finding{"force_rls", Unsafe,
 				"FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows",
 				"ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
 				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protected(true))
@@ -82,22 +82,22 @@ func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
 // for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for PUBLIC filters what the
 // reader sees, and a rule about rows that must not exist then finds none. What stands behind a name that begins like
 // ours is held against the record of pgconsent migrate, by checkDrift.
-func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
-	if !x.exists() {
-		return missing, nil
+func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
+	if !x.rolesExist() {
+		return rolesMissing, nil
 	}
 	const policy = `SELECT pg_catalog.format('%I on %I.%I', p.polname, n.nspname, c.relname), c.oid FROM pg_catalog.pg_policy p
 		JOIN pg_catalog.pg_class c ON c.oid = p.polrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.polname NOT LIKE 'pgconsent\_%'`
-	return all(
+	return concat(
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"foreign_policy",
+			return x.findEachTable(ctx, Finding{"foreign_policy",
 				Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
 				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{
 					x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"foreign_restrictive", Unsafe,
+			return x.findEachTable(ctx, Finding{"foreign_restrictive", Unsafe,
 				"the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
 				"ALTER POLICY %s TO the roles it is meant for"},
 				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
@@ -107,7 +107,7 @@ func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // checkViews looks at our views that read a customer's tables. (Those over the catalogs alone may be anybody's.)
-func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
+func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	reads := func(schemas, kinds string) string {
 		return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -129,30 +129,30 @@ func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
 		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
 			": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quote(role)}
 	}
-	return all(
+	return concat(
 		func() ([]Finding, error) {
-			return x.each(ctx, owner(x.ReaderRole),
+			return x.findEach(ctx, owner(x.ReaderRole),
 				reads(helpers, anyKind)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"view_invoker", Unsafe,
+			return x.findEach(ctx, Finding{"view_invoker", Unsafe,
 				"the view %s is a security_invoker view: it shows what the agent may see, not what the rule must",
 				"ALTER VIEW %s RESET (security_invoker)"},
 				reads(helpers, anyKind)+invoker+` ORDER BY 1`)
 		},
 		// Row security must hold in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {
-			return x.each(ctx, owner(x.RowsRole),
+			return x.findEach(ctx, owner(x.RowsRole),
 				reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+
 					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.RowsRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, owner(x.ReaderRole),
+			return x.findEach(ctx, owner(x.ReaderRole),
 				reads(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+
 					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"rows_exempt", Unsafe,
+			return x.findEach(ctx, Finding{"rows_exempt", Unsafe,
 				"the role " + x.RowsRole +
 					", as which views of tables with hidden columns read, owns %s: row policies do not bind an owner",
 				"ALTER TABLE %s OWNER TO another role"},
@@ -162,16 +162,16 @@ func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
 	)
 }
 
-func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
+func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	var listed []uint32
 	for _, f := range x.Policy.Functions() {
 		for _, o := range f.Overloads {
 			listed = append(listed, o.OID)
 		}
 	}
-	return all(
+	return concat(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_definer", Unsafe,
+			return x.findEach(ctx, Finding{"function_definer", Unsafe,
 				"the function %s, which the policy lets agents call, itself, in an aggregate or for an argument " +
 					"that is left out, is SECURITY DEFINER: it runs past row security",
 				"ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
@@ -183,7 +183,7 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_search", Warning,
+			return x.findEach(ctx, Finding{"function_search", Warning,
 				"the function %s, which the policy lets agents call, may search by an approximate index: by " +
 					"hidden rows it returns fewer visible ones, or none", "ALTER FUNCTION %s SET enable_indexscan = off"},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.oid = ANY ($1::pg_catalog.oid[])
@@ -191,10 +191,10 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) !~* 'offset\s+0'
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o IN ('enable_indexscan=off', 'enable_indexscan=false'))
 				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
-				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed, x.exact())
+				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed, x.exactTables())
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path",
+			return x.findEach(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path",
 				"Run pgconsent migrate."},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef

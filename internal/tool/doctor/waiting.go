@@ -7,7 +7,7 @@ import (
 )
 
 // checkWaiting names tables that got columns since pgconsent migrate. Agents are served without these.
-func checkWaiting(_ context.Context, x *exam) ([]Finding, error) {
+func checkWaiting(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, r := range x.Snapshot.Relations() {
 		if len(r.Waiting) > 0 {

@@ -39,7 +39,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{Doors: true})}
+		return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{SignedViews: true})}
 	}
 	s := read(false)
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {

@@ -114,7 +114,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	r := s.roles
 	plan := rls.Generate(b.policy, b.snapshot,
 		rls.Options{AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole,
-			RowsRole: r.RowsRole, Doors: f.Enforcement == "auto"})
+			RowsRole: r.RowsRole, SignedViews: f.Enforcement == "auto"})
 	if err := migrations.Up(ctx, conn, r, plan); err != nil {
 		return nil, err
 	}

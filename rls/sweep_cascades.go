@@ -19,15 +19,15 @@ const (
 
 // taking writes what goes with the rows of a table, to any depth. Tables are known by numbers, in the order of their
 // names.
-type taking struct {
-	each   []policy.Cascade
-	number map[catalog.Name]int
-	tables []*catalog.Relation // by number
-	made   []*catalog.Relation // whose rows were made from others and go with them: those that were made last come first
+type cascades struct {
+	all           []policy.Cascade
+	number        map[catalog.Name]int
+	tables        []*catalog.Relation // by number
+	derivedTables []*catalog.Relation // whose rows were made from others and go with them: those that were made last come first
 }
 
-func newTaking(p *policy.Policy) *taking {
-	k := &taking{each: p.Cascades(), number: map[catalog.Name]int{}}
+func newCascades(p *policy.Policy) *cascades {
+	k := &cascades{all: p.Cascades(), number: map[catalog.Name]int{}}
 	add := func(r *catalog.Relation) {
 		if !slices.ContainsFunc(k.tables, func(t *catalog.Relation) bool { return t.Name == r.Name }) {
 			k.tables = append(k.tables, r)
@@ -39,24 +39,24 @@ func newTaking(p *policy.Policy) *taking {
 		}
 	}
 	depth := map[catalog.Name]int{}
-	for range k.each { // derivations go round in circles within one table only
-		for _, e := range k.each {
+	for range k.all { // derivations go round in circles within one table only
+		for _, e := range k.all {
 			if e.Origin != nil && e.With.Name != e.Table.Name {
 				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.With.Name]+1)
 			}
 		}
 	}
-	for _, e := range k.each {
+	for _, e := range k.all {
 		add(e.With)
 		add(e.Table)
-		if e.Origin != nil && !slices.ContainsFunc(k.made, func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
-			k.made = append(k.made, e.Table)
+		if e.Origin != nil && !slices.ContainsFunc(k.derivedTables, func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
+			k.derivedTables = append(k.derivedTables, e.Table)
 		}
 	}
 	slices.SortFunc(k.tables, func(a, b *catalog.Relation) int {
 		return strings.Compare(a.Name.String(), b.Name.String())
 	})
-	slices.SortStableFunc(k.made, func(a, b *catalog.Relation) int { return depth[b.Name] - depth[a.Name] })
+	slices.SortStableFunc(k.derivedTables, func(a, b *catalog.Relation) int { return depth[b.Name] - depth[a.Name] })
 	for i, t := range k.tables {
 		k.number[t.Name] = i
 	}
@@ -64,14 +64,14 @@ func newTaking(p *policy.Policy) *taking {
 }
 
 // with tells whether anything goes with rows of a table.
-func (k *taking) with(r *catalog.Relation) bool {
-	return slices.ContainsFunc(k.each, func(e policy.Cascade) bool { return e.With.Name == r.Name })
+func (k *cascades) hasDependents(r *catalog.Relation) bool {
+	return slices.ContainsFunc(k.all, func(e policy.Cascade) bool { return e.With.Name == r.Name })
 }
 
 // directly is the condition that some row was made from the row t of a table; "": none ever is.
-func (k *taking) directly(r *catalog.Relation) string {
+func (k *cascades) hasDerivedRow(r *catalog.Relation) string {
 	var ways []string
-	for _, e := range k.each {
+	for _, e := range k.all {
 		if e.Origin != nil && e.With.Name == r.Name {
 			from, where := e.Origin.Products(e.Table, "made", "t")
 			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
@@ -84,20 +84,20 @@ func (k *taking) directly(r *catalog.Relation) string {
 }
 
 // rowsOf are the rows that a table's arm of sweep_rows has locked.
-const rowsOf = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnest(pgconsent_own.xs))"
+const lockedRows = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnest(pgconsent_own.xs))"
 
 // goingOf are the rows in variables of sweep_take.
-func goingOf(n, o, i string) string {
+func rowVariables(n, o, i string) string {
 	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), "+
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
 // spread are queries of the rows that go with rows of g: the columns in carried, the table, the row, whether it was
 // made from others, and whether it goes itself.
-func (k *taking) spread(carried string) string {
+func (k *cascades) dependentRows(carried string) string {
 	const gone = "true"
 	var out []string
-	for _, e := range k.each {
+	for _, e := range k.all {
 		n := k.number[e.With.Name]
 		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
 			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.With.Name.SQL(), n)
@@ -120,14 +120,14 @@ func (k *taking) spread(carried string) string {
 }
 
 // functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_look, which a dry run calls.
-func (k *taking) functions(control, search string, roots []string) []Statement {
-	if len(k.each) == 0 {
+func (k *cascades) functions(control, search string, roots []string) []Statement {
+	if len(k.all) == 0 {
 		return nil
 	}
 	const why = "What was made from rows that the sweeper deletes goes with them, as the policy says."
 	var out []Statement
 	for _, sql := range []string{
-		k.makesMade(), k.makesTake(search), k.makesLook(roots),
+		k.createSweepMade(), k.createSweepTake(search), k.createSweepLook(roots),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepLook),
 		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepLook, control),
 	} {
@@ -137,10 +137,10 @@ func (k *taking) functions(control, search string, roots []string) []Statement {
 }
 
 // takenRows are the arguments that sweep_made and sweep_take have: rows of one table that go.
-const takenRows = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
+const sweepArguments = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
 
 // makesMade makes the function that finds the rows which were made from others.
-func (k *taking) makesMade() string {
+func (k *cascades) createSweepMade() string {
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE "+
 		`(n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
@@ -154,22 +154,22 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
   WHERE g.made AND NOT (g.n OPERATOR(pg_catalog.=) $1 AND $4 AND EXISTS (SELECT FROM ROWS FROM `+
 		"(pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i) "+
 		`WHERE r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i))
-$pgconsent_sweep$`, takenRows, k.spread(""))
+$pgconsent_sweep$`, sweepArguments, k.dependentRows(""))
 }
 
 // makesTake makes the function that deletes these rows.
-func (k *taking) makesTake(search string) string {
+func (k *cascades) createSweepTake(search string) string {
 	var locks, deletes strings.Builder
-	for _, t := range k.made {
+	for _, t := range k.derivedTables {
 		where := fmt.Sprintf(
 			"g.n OPERATOR(pg_catalog.=) %d AND t.tableoid OPERATOR(pg_catalog.=) g.o AND t.ctid "+
 				"OPERATOR(pg_catalog.=) g.i", k.number[t.Name])
 		fmt.Fprintf(&locks, "    PERFORM FROM %s AS t JOIN %s ON %s FOR UPDATE OF t;\n", t.Name.SQL(),
-			goingOf("ns", "os", "xs"), where)
+			rowVariables("ns", "os", "xs"), where)
 		fmt.Fprintf(&deletes,
 			"  DELETE FROM %s AS t USING %s WHERE %s;\n  GET DIAGNOSTICS number = ROW_COUNT;\n  IF number "+
 				"OPERATOR(pg_catalog.>) 0 THEN\n    swept := %s;\n    RETURN NEXT;\n  END IF;\n",
-			t.Name.SQL(), goingOf("ns", "os", "xs"), where, catalog.QuoteLiteral(t.Name.String())+"::pg_catalog.text")
+			t.Name.SQL(), rowVariables("ns", "os", "xs"), where, catalog.QuoteLiteral(t.Name.String())+"::pg_catalog.text")
 	}
 	const made = "pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone)"
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_take(%s) RETURNS TABLE "+
@@ -200,12 +200,12 @@ BEGIN
 %s  IF EXISTS (SELECT FROM %s) THEN
     RAISE EXCEPTION 'rows that were made from others stay' USING ERRCODE = '55000';
   END IF;
-END $pgconsent_sweep$`, takenRows, search, made, goingOf("ns", "os", "xs"), goingOf("held_n", "held_o", "held_i"),
+END $pgconsent_sweep$`, sweepArguments, search, made, rowVariables("ns", "os", "xs"), rowVariables("held_n", "held_o", "held_i"),
 		locks.String(), deletes.String(), made)
 }
 
 // makesLook makes the function that counts, for each subject, the rows that a sweep would change.
-func (k *taking) makesLook(roots []string) string {
+func (k *cascades) createSweepLook(roots []string) string {
 	names := make([]string, len(k.tables))
 	for i, t := range k.tables {
 		names[i] = catalog.QuoteLiteral(t.Name.String()) + "::pg_catalog.text"
@@ -242,16 +242,16 @@ BEGIN
   )
   SELECT (ARRAY[%s])[c.n OPERATOR(pg_catalog.+) 1], c.who COLLATE pg_catalog."default", c.what, `+
 		`pg_catalog.count(*) FROM counted AS c GROUP BY 1, 2, 3;
-END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.spread("g.who, g.via, "), strings.Join(names, ", "))
+END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.dependentRows("g.who, g.via, "), strings.Join(names, ", "))
 }
 
 // collected locks rows and remembers which they are.
-func (s sweeping) collected(due string) string {
+func (s tableSweep) lockAndCollect(due string) string {
 	return "    " + due + "\n    SELECT pg_catalog.array_agg(due.o), pg_catalog.array_agg(due.i) INTO os, xs FROM due;\n"
 }
 
 // takes deletes the rows that go with those that were locked.
-func (s sweeping) takes(gone bool) string {
+func (s tableSweep) deleteDependents(gone bool) string {
 	return fmt.Sprintf(`    IF os IS NOT NULL THEN
       FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
         what := 'deleted';
@@ -259,7 +259,7 @@ func (s sweeping) takes(gone bool) string {
         %s
       END LOOP;
     END IF;
-`, s.taken.number[s.relation.Name], gone, note("deleted"))
+`, s.cascades.number[s.relation.Name], gone, note("deleted"))
 }
 
 // note tells the registry what was done.
@@ -270,8 +270,8 @@ func note(what string) string {
 
 // lost says that the row stays, that it has decayed so far that its rule shows it to nobody any more, and that others
 // were made from it: they go. "": no row of the table ever is.
-func (s sweeping) lost() string {
-	made := s.taken.directly(s.relation)
+func (s tableSweep) derivedRowsAreDue() string {
+	made := s.cascades.hasDerivedRow(s.relation)
 	if made == "" || len(s.Columns) == 0 {
 		return ""
 	}
@@ -288,7 +288,7 @@ func (s sweeping) lost() string {
 	default:
 		return ""
 	}
-	where += " AND NOT " + covered + "\n      AND " + made
+	where += " AND NOT " + otherConsent + "\n      AND " + made
 	if !s.Anonymise { // what is deleted takes them along
 		where = s.ended() + " IS NOT TRUE AND " + where
 	}
@@ -296,10 +296,10 @@ func (s sweeping) lost() string {
 }
 
 // roots are the rows of the table that a sweep would begin with: as due has them, one by one.
-func (s sweeping) roots() []string {
+func (s tableSweep) roots() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",
-			subject, s.taken.number[s.relation.Name], what, from, where)
+			subject, s.cascades.number[s.relation.Name], what, from, where)
 	}
-	return s.each(query)
+	return s.dueQueries(query)
 }

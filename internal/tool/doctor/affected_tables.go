@@ -24,7 +24,7 @@ func (e *UnsafeTables) Error() string { return e.Err.Error() }
 func (e *UnsafeTables) Unwrap() error { return e.Err }
 
 // eachTable is each for a query that also returns the OID of the table that a row is about.
-func (x *exam) eachTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+func (x *examination) findEachTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (x *exam) eachTable(ctx context.Context, f Finding, sql string, args ...any
 	)
 	_, err = pgx.ForEachRow(rows, []any{&name, &oid}, func() error {
 		one := Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
-		x.about[one] = append(x.about[one], oid)
+		x.tablesOf[one] = append(x.tablesOf[one], oid)
 		found = append(found, one)
 		return nil
 	})
@@ -44,13 +44,13 @@ func (x *exam) eachTable(ctx context.Context, f Finding, sql string, args ...any
 }
 
 // confined are the tables that unsafe findings are about; none where one is about more.
-func (x *exam) confined(found []Finding) []uint32 {
+func (x *examination) affectedTables(found []Finding) []uint32 {
 	var out []uint32
 	for _, f := range found {
 		if f.Severity != Unsafe && f.Severity != Unknown {
 			continue
 		}
-		oids := x.about[f]
+		oids := x.tablesOf[f]
 		if len(oids) == 0 {
 			return nil
 		}
@@ -61,7 +61,7 @@ func (x *exam) confined(found []Finding) []uint32 {
 
 // tableOf is the table of the policy that a line of drift is about: one of its policies, columns or triggers, or a
 // view of ours over it; 0 if there is none, or it is not clear which.
-func (x *exam) tableOf(drift string) uint32 {
+func (x *examination) tableOf(drift string) uint32 {
 	line := drift
 	for _, how := range []string{" is gone", " is changed", " is new"} {
 		line = strings.TrimSuffix(line, how)
@@ -89,7 +89,7 @@ func (x *exam) tableOf(drift string) uint32 {
 }
 
 // tables are those of the policy and those that its rules read besides, by their OIDs.
-func (x *exam) tables() map[uint32]catalog.Name {
+func (x *examination) tables() map[uint32]catalog.Name {
 	out := map[uint32]catalog.Name{}
 	for _, r := range rls.Tables(x.Policy) {
 		out[r.OID] = r.Name
