@@ -42,10 +42,10 @@ func compile(patterns ...string) []*regexp.Regexp {
 
 // findDates looks for what says when.
 func findDates(text string) []Finding {
-	return found(text, dates, "date", "it says when: consider whether that tells the source")
+	return findMatches(text, dates, "date", "it says when: consider whether that tells the source")
 }
 
-func found(text string, patterns []*regexp.Regexp, kind, message string) []Finding {
+func findMatches(text string, patterns []*regexp.Regexp, kind, message string) []Finding {
 	var out []Finding
 	for _, p := range patterns {
 		for _, at := range p.FindAllStringIndex(text, -1) {

@@ -10,13 +10,13 @@ import (
 
 // wordsOf are the words of a text with letters or digits enough to mean something.
 func wordsOf(text string) []string {
-	return strings.Fields(squeeze(text))
+	return strings.Fields(normalize(text))
 }
 
 var numbers = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
 // rare tells whether hardly any text but the source has a word.
-func (in Input) rare(w string) bool {
+func (in Input) isRare(w string) bool {
 	if in.Corpus == nil || in.Documents < 2 {
 		return true
 	}
@@ -31,14 +31,14 @@ func (in Input) details(text string) []Finding {
 		source[w] = true
 	}
 	seen := map[string]bool{}
-	for _, p := range read(text) {
+	for _, p := range splitParts(text) {
 		w := p.plain
 		n := utf8.RuneCountInString(w)
-		if seen[w] || !source[w] || p.script == digits || p.script == unspaced || n < 4 || everyday[w] {
+		if seen[w] || !source[w] || p.script == digits || p.script == unspaced || n < 4 || commonWords[w] {
 			continue
 		}
 		seen[w] = true
-		if in.rare(w) {
+		if in.isRare(w) {
 			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "detail", Text: text[p.start:p.end], at: p.start,
 				Message: "the source has this word and hardly any other text has: consider whether it tells the source"})
 		}
@@ -57,7 +57,7 @@ func (in Input) details(text string) []Finding {
 }
 
 // everyday words are rare in no text of their language.
-var everyday = words(
+var commonWords = words(
 	`about above after again against also always another around because been before being below between both come could does doing down during each even every from further give have having help here hers into just keep kind know less like look made make many more most much must need never often only other over people same should some such take than that their them then there these they thing things this those through time under until upon used very want well were what when where which while will with within without would your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto nella perché quando quello questa questo sono tutti`)
 
 // overlap is the share of a text's words that the source has as well, and the longest run of words that both have.
@@ -72,7 +72,7 @@ func overlap(source, text string) (float64, int) {
 	}
 	shared, counted := 0, 0
 	for _, w := range b {
-		if utf8.RuneCountInString(w) < 3 || everyday[w] || short[w] {
+		if utf8.RuneCountInString(w) < 3 || commonWords[w] || shortWords[w] {
 			continue
 		}
 		counted++
@@ -100,7 +100,7 @@ func overlap(source, text string) (float64, int) {
 }
 
 // reversible is advice: how near the text is to its source.
-func reversible(share float64, run int) (Finding, bool) {
+func overlapFinding(share float64, run int) (Finding, bool) {
 	if share < 0.3 && run < 4 {
 		return Finding{}, false
 	}

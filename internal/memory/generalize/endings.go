@@ -12,12 +12,12 @@ var endings = strings.Fields(
 		"hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
 
 var (
-	endingsPlain = set(endings, func(e string) string { return e })
-	endingsSeen  = set(endings, alike)
-	endingsOnce  = set(endings, single)
+	endingsPlain     = set(endings, func(e string) string { return e })
+	endingsLookalike = set(endings, foldLookalikes)
+	endingsNoDoubles = set(endings, dropDoubles)
 
-	withS     = set(endings, func(e string) string { return only("s", e) })
-	withSSeen = set(endings, func(e string) string { return alike(only("s", e)) })
+	endingsWithS          = set(endings, func(e string) string { return ifPrefixed("s", e) })
+	endingsWithSLookalike = set(endings, func(e string) string { return foldLookalikes(ifPrefixed("s", e)) })
 )
 
 func set(from []string, form func(string) string) map[string]bool {
@@ -30,7 +30,7 @@ func set(from []string, form func(string) string) map[string]bool {
 	return out
 }
 
-func only(prefix, e string) string {
+func ifPrefixed(prefix, e string) string {
 	if strings.HasPrefix(e, prefix) {
 		return e
 	}
@@ -39,32 +39,32 @@ func only(prefix, e string) string {
 
 // ended tells whether a word is a name, of so many letters, with one of the endings. Only those with s follow a name of
 // two or three. It runs for each word of a text and each name: nothing is put together here.
-func ended(w part, p pattern, length int) bool {
-	plain, seen := endingsPlain, endingsSeen
+func hasNameEnding(w part, p pattern, length int) bool {
+	plain, seen := endingsPlain, endingsLookalike
 	switch {
 	case length < 2:
 		return false
 	case length < 4:
-		plain, seen = withS, withSSeen
+		plain, seen = endingsWithS, endingsWithSLookalike
 	}
 	if rest, ok := strings.CutPrefix(w.plain, p.plain); ok && plain[rest] {
 		return true
 	}
-	if rest, ok := strings.CutPrefix(w.long, p.long); ok && plain[rest] {
+	if rest, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plain[rest] {
 		return true
 	}
-	if len(p.seen) >= 4 { // which is alike already
-		if rest, ok := strings.CutPrefix(w.seen, p.seen); ok && seen[rest] {
+	if len(p.lookalike) >= 4 { // which is alike already
+		if rest, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && seen[rest] {
 			return true
 		}
 	}
 	if length < 5 {
 		return false
 	}
-	rest, ok := strings.CutPrefix(w.once, p.once)
+	rest, ok := strings.CutPrefix(w.noDoubles, p.noDoubles)
 	if !ok || len(rest) > 4 { // no ending is longer
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(p.plain)
-	return endingsOnce[rest] || endingsOnce[string(last)+rest] // an ending that begins with the name's last letter has lost it
+	return endingsNoDoubles[rest] || endingsNoDoubles[string(last)+rest] // an ending that begins with the name's last letter has lost it
 }

@@ -32,14 +32,14 @@ func TestEndingsAreThoseOfTheList(t *testing.T) {
 		default:
 			text += rapid.SampledFrom(endings).Draw(t, "ending")
 		}
-		w, p := join(read(text)), pattern{part: join(read(name))}
-		w.once, p.once = single(w.plain), single(p.plain)
+		w, p := join(splitParts(text)), pattern{part: join(splitParts(name))}
+		w.noDoubles, p.noDoubles = dropDoubles(w.plain), dropDoubles(p.plain)
 		length := utf8.RuneCountInString(p.plain)
 		want := slices.ContainsFunc(endings, func(e string) bool {
-			return (length >= 4 || length >= 2 && strings.HasPrefix(e, "s")) && (w.plain == p.plain+e || w.long == p.long+e ||
-				w.seen == alike(p.seen+e) && len(p.seen) >= 4 || length >= 5 && single(w.plain) == single(p.plain+e))
+			return (length >= 4 || length >= 2 && strings.HasPrefix(e, "s")) && (w.plain == p.plain+e || w.expanded == p.expanded+e ||
+				w.lookalike == foldLookalikes(p.lookalike+e) && len(p.lookalike) >= 4 || length >= 5 && dropDoubles(w.plain) == dropDoubles(p.plain+e))
 		})
-		if got := ended(w, p, length); got != want {
+		if got := hasNameEnding(w, p, length); got != want {
 			t.Fatalf("%q of %q: %t, by the list %t", text, name, got, want)
 		}
 	})

@@ -21,13 +21,13 @@ type part struct {
 	caseless bool
 	script   script
 
-	plain  string // lower case, no marks
-	once   string // plain, with each letter once where it stands twice
-	long   string // with the letters that marks stand for: ae for ä
-	seen   string // the letters that it looks like
-	latin  string // by letter, in Latin
-	spoken string // by sound, roughly
-	bones  string // consonants, with * for vowels that may be written
+	plain      string // lower case, no marks
+	noDoubles  string // plain, with each letter once where it stands twice
+	expanded   string // with the letters that marks stand for: ae for ä
+	lookalike  string // the letters that it looks like
+	latin      string // by letter, in Latin
+	phonetic   string // by sound, roughly
+	consonants string // consonants, with * for vowels that may be written
 }
 
 type script int
@@ -63,7 +63,7 @@ var indic = []*unicode.RangeTable{
 }
 
 // unseen tells whether a character takes no room, or nothing but room within a word.
-func unseen(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Co, unicode.Cs):
@@ -77,7 +77,7 @@ func unseen(r rune) bool {
 }
 
 // letters of emblems have no decomposition of their own.
-func emblem(r rune) (rune, bool) {
+func emblemLetter(r rune) (rune, bool) {
 	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
 		if r >= base && r < base+26 {
 			return 'A' + r - base, true
@@ -88,7 +88,7 @@ func emblem(r rune) (rune, bool) {
 
 // decompose is a character without marks, as letters that Unicode takes for it.
 func decompose(r rune) []rune {
-	if e, ok := emblem(r); ok {
+	if e, ok := emblemLetter(r); ok {
 		return []rune{e}
 	}
 	if unicode.In(r, unicode.Hangul, unicode.Hiragana, unicode.Katakana) {
@@ -96,7 +96,7 @@ func decompose(r rune) []rune {
 	}
 	var out []rune
 	for _, d := range norm.NFKD.String(string(r)) {
-		if !unseen(d) {
+		if !isInvisible(d) {
 			out = append(out, d)
 		}
 	}
@@ -104,7 +104,7 @@ func decompose(r rune) []rune {
 }
 
 // inWord tells whether a character stands for a letter.
-func inWord(r rune) bool {
+func isWordRune(r rune) bool {
 	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' { // letters to Unicode, and apostrophes to whoever reads
 		return false
 	}
@@ -112,7 +112,7 @@ func inWord(r rune) bool {
 }
 
 // read divides a text into parts.
-func read(text string) []part {
+func splitParts(text string) []part {
 	var out []part
 	var runes []rune
 	var cur part
@@ -127,11 +127,11 @@ func read(text string) []part {
 		open, runes = false, nil
 	}
 	for at, raw := range text {
-		if unseen(raw) {
+		if isInvisible(raw) {
 			continue
 		}
 		for _, r := range decompose(raw) {
-			if !inWord(r) {
+			if !isWordRune(r) {
 				flush(at)
 				before.WriteRune(raw)
 				joined = false
@@ -176,33 +176,33 @@ func (p *part) fold(runes []rune) {
 		case 'ı':
 			plain.WriteRune('i')
 		case 'ø', 'đ', 'ł', 'ħ', 'ŧ', 'ð', 'þ', 'æ', 'œ':
-			plain.WriteString(bare[low])
+			plain.WriteString(plainLetters[low])
 		default:
 			plain.WriteRune(low)
 		}
-		if l, ok := longer[low]; ok {
+		if l, ok := expandedLetters[low]; ok {
 			long.WriteString(l)
 		} else {
 			long.WriteRune(low)
 		}
-		seen.WriteString(looks(r))
+		seen.WriteString(lookalikeOf(r))
 		roman.WriteString(romanise(runes, i))
 	}
 	p.caseless = p.script != latin && p.script != digits &&
 		slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indic...) })
 	p.plain = plain.String()
-	p.long = long.String()
-	p.seen = alike(seen.String())
+	p.expanded = long.String()
+	p.lookalike = foldLookalikes(seen.String())
 	p.latin = onlyLetters(roman.String())
-	p.spoken = sound(p.latin)
-	p.bones = bones(p.latin)
+	p.phonetic = phoneticOf(p.latin)
+	p.consonants = consonantsOf(p.latin)
 }
 
 // bare are letters that do not come apart, as keyboards without them write them.
-var bare = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe"}
+var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe"}
 
 // longer are letters without marks as two.
-var longer = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}
+var expandedLetters = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}
 
 // umlauts are written as two letters where they are missing. The marks are gone when words are read: this is for names.
 var umlauts = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "å", "aa", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue", "Å", "Aa")
@@ -273,10 +273,10 @@ var sounds = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "
 	"w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
 
 // sound is how a Latin word might be spoken: what is the same for two spellings of a name.
-func sound(s string) string { return single(sounds.Replace(s)) }
+func phoneticOf(s string) string { return dropDoubles(sounds.Replace(s)) }
 
 // single has each letter once where it stands twice.
-func single(s string) string {
+func dropDoubles(s string) string {
 	var b strings.Builder
 	var last rune
 	for _, r := range s {
@@ -293,12 +293,12 @@ var skeleton = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k"
 	"a", "*", "e", "*", "i", "*", "o", "*", "u", "*", "y", "*", "v", "*", "w", "*", "h", "*")
 
 // bones are the consonants of a Latin word, with * where one vowel or several are.
-func bones(s string) string {
-	return single(skeleton.Replace(s))
+func consonantsOf(s string) string {
+	return dropDoubles(skeleton.Replace(s))
 }
 
 // looks is the Latin letter that a character looks like.
-func looks(r rune) string {
+func lookalikeOf(r rune) string {
 	if l, ok := lookalikes[r]; ok {
 		return l
 	}
@@ -344,4 +344,4 @@ var lookalikes = map[rune]string{
 var shapes = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")
 
 // alike has one letter for those that look alike.
-func alike(s string) string { return shapes.Replace(s) }
+func foldLookalikes(s string) string { return shapes.Replace(s) }

@@ -86,7 +86,7 @@ func Judge(in Input) Report {
 	out := Report{Verdict: Clear, Findings: []Finding{}}
 	names := in.names()
 	for _, text := range in.Texts {
-		for _, form := range readings(text) {
+		for _, form := range renderings(text) {
 			out.Findings = append(out.Findings, findNames(form, names)...)
 		}
 		out.Findings = append(out.Findings, findDates(text)...)
@@ -94,7 +94,7 @@ func Judge(in Input) Report {
 		out.Findings = append(out.Findings, in.details(text)...)
 	}
 	out.Overlap, out.Run = overlap(in.Source, strings.Join(in.Texts, "\n"))
-	if f, ok := reversible(out.Overlap, out.Run); ok {
+	if f, ok := overlapFinding(out.Overlap, out.Run); ok {
 		out.Findings = append(out.Findings, f)
 	}
 	out.Findings = distinct(out.Findings)

@@ -11,11 +11,11 @@ import (
 // pattern is a name, or a word of one, as it is looked for.
 type pattern struct {
 	part
-	of     string // the kind of finding
-	words  int    // of which the name is made
-	pieces int    // parts
-	whole  bool
-	stems  []stem
+	kind      string // the kind of finding
+	wordCount int    // of which the name is made
+	partCount int    // parts
+	whole     bool
+	stems     []stem
 }
 
 // names are the patterns of all subjects, and of the source's id.
@@ -46,11 +46,11 @@ func (in Input) names() []pattern {
 		}
 	}
 	for i := range out {
-		out[i].once, out[i].stems = single(out[i].plain), stems(out[i].plain)
+		out[i].noDoubles, out[i].stems = dropDoubles(out[i].plain), stems(out[i].plain)
 	}
 	slices.SortStableFunc(out, func(a, b pattern) int { return len(b.plain) - len(a.plain) })
 	return slices.CompactFunc(out, func(a, b pattern) bool {
-		return a.plain == b.plain && a.of == b.of && a.script == b.script
+		return a.plain == b.plain && a.kind == b.kind && a.script == b.script
 	})
 }
 
@@ -72,7 +72,7 @@ var particles = words("de del della di da do dos das du des van von der den ter 
 	"ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
 
 // roles are words of ids that say what somebody is.
-var roles = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
+var roleWords = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
 	"guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
 
 func words(s string) map[string]bool {
@@ -88,7 +88,7 @@ func patterns(kind, name string, id bool) []pattern {
 	if id {
 		name = strings.NewReplacer("_", " ", "-", " ", ".", " ", "/", " ").Replace(name)
 	}
-	parts := read(name)
+	parts := splitParts(name)
 	if len(parts) == 0 {
 		return nil
 	}
@@ -103,29 +103,29 @@ func patterns(kind, name string, id bool) []pattern {
 			groups = append(groups, []part{p})
 		}
 	}
-	whole := pattern{part: join(parts), of: kind, words: len(groups), pieces: len(parts), whole: true}
+	whole := pattern{part: join(parts), kind: kind, wordCount: len(groups), partCount: len(parts), whole: true}
 	out := []pattern{whole}
 	for _, g := range groups {
 		p := join(g)
-		if len(groups) > 1 && !onlyDigits(g) && !particles[p.plain] && !(id && roles[p.plain]) &&
+		if len(groups) > 1 && !onlyDigits(g) && !particles[p.plain] && !(id && roleWords[p.plain]) &&
 			utf8.RuneCountInString(p.plain) > 1 {
-			out = append(out, pattern{part: p, of: kind, words: 1, pieces: len(g)})
+			out = append(out, pattern{part: p, kind: kind, wordCount: 1, partCount: len(g)})
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
 		if len(g) > 1 && g[0].script != unspaced {
 			for _, one := range g {
 				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digits && !particles[one.plain] &&
-					!(id && roles[one.plain]) && !one.joined && !g[len(g)-1].joined {
-					out = append(out, pattern{part: one, of: kind, words: 1, pieces: 1})
+					!(id && roleWords[one.plain]) && !one.joined && !g[len(g)-1].joined {
+					out = append(out, pattern{part: one, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}
 		}
 		// Family names come first, and are one character, or two of four.
 		if n := len(g); g[0].script == unspaced && n >= 3 && n <= 6 {
-			out = append(out, pattern{part: join(g[1:]), of: kind, words: 1, pieces: n - 1})
+			out = append(out, pattern{part: join(g[1:]), kind: kind, wordCount: 1, partCount: n - 1})
 			if n >= 4 {
-				out = append(out, pattern{part: join(g[:2]), of: kind, words: 1, pieces: 2},
-					pattern{part: join(g[2:]), of: kind, words: 1, pieces: n - 2})
+				out = append(out, pattern{part: join(g[:2]), kind: kind, wordCount: 1, partCount: 2},
+					pattern{part: join(g[2:]), kind: kind, wordCount: 1, partCount: n - 2})
 			}
 		}
 	}
@@ -140,17 +140,17 @@ func onlyDigits(parts []part) bool {
 func join(parts []part) part {
 	out := parts[0]
 	for _, p := range parts[1:] {
-		out = grow(out, p)
+		out = extend(out, p)
 	}
-	out.spoken, out.bones = sound(out.latin), bones(out.latin)
+	out.phonetic, out.consonants = phoneticOf(out.latin), consonantsOf(out.latin)
 	return out
 }
 
-func grow(w, p part) part {
+func extend(w, p part) part {
 	w.end = p.end
 	w.plain += p.plain
-	w.long += p.long
-	w.seen = alike(w.seen + p.seen)
+	w.expanded += p.expanded
+	w.lookalike = foldLookalikes(w.lookalike + p.lookalike)
 	w.latin += p.latin
 	if w.script == digits || w.script == latin && p.script != digits {
 		w.script = p.script
@@ -159,49 +159,49 @@ func grow(w, p part) part {
 }
 
 // longest is how many parts of a text are taken together: letters of a name with something between each two.
-const longest = 48
+const maxParts = 48
 
 // findNames looks for names in a text.
 func findNames(text string, names []pattern) []Finding {
-	parts := read(text)
+	parts := splitParts(text)
 	var out []Finding
 	most := 0
 	for _, n := range names {
-		most = max(most, len(n.latin), len(n.plain), len(n.seen))
+		most = max(most, len(n.latin), len(n.plain), len(n.lookalike))
 	}
 	for i := range parts {
 		w := parts[i]
 		gap, letters, strange := false, true, false
-		for j := i; j < len(parts) && j < i+longest; j++ {
+		for j := i; j < len(parts) && j < i+maxParts; j++ {
 			p := parts[j]
 			if j > i {
-				w = grow(w, p)
-				gap = gap || room(p.before)
+				w = extend(w, p)
+				gap = gap || hasGap(p.before)
 			}
 			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plain) == 1
-			strange = strange || p.script != digits && !short[p.plain]
+			strange = strange || p.script != digits && !shortWords[p.plain]
 			if j > i && len(w.latin) > most+8 && len(w.plain) > most+8 {
 				break
 			}
-			w.once, w.spoken, w.bones = single(w.plain), sound(w.latin), bones(w.latin)
+			w.noDoubles, w.phonetic, w.consonants = dropDoubles(w.plain), phoneticOf(w.latin), consonantsOf(w.latin)
 			for _, n := range names {
 				// Letters of several words make a name only if they are not words themselves.
-				if gap && n.words == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) && !strange {
+				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) && !strange {
 					continue
 				}
-				level := compare(w, n, j-i+1, gap)
+				level := matchLevel(w, n, j-i+1, gap)
 				if level == "" {
 					continue
 				}
 				what := "the name of somebody whom the source is about"
-				if n.of == "source" {
+				if n.kind == "source" {
 					what = "the id of the source"
 				}
 				message := what + ": take it out"
 				if level == Warn {
 					message = "it may be " + what
 				}
-				out = append(out, Finding{Check: EntityName, Level: level, Kind: n.of, Text: text[w.start:w.end],
+				out = append(out, Finding{Check: EntityName, Level: level, Kind: n.kind, Text: text[w.start:w.end],
 					Message: message, at: w.start})
 			}
 		}
@@ -210,18 +210,18 @@ func findNames(text string, names []pattern) []Finding {
 }
 
 // room tells whether words stand apart. A line that ends with a hyphen goes on in the next.
-func room(between string) bool {
+func hasGap(between string) bool {
 	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") &&
 		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
 
 // short are words of a few letters that stand side by side in any text.
-var short = words(
+var shortWords = words(
 	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
 // compare tells how sure it is that a word, or several together, are a name. n is of how many parts the word is, gap
 // that there is room between them.
-func compare(w part, p pattern, n int, gap bool) Level {
+func matchLevel(w part, p pattern, n int, gap bool) Level {
 	length := utf8.RuneCountInString(p.plain)
 	if length == 1 && p.script != unspaced {
 		if w.plain == p.plain && w.upper && n == 1 {
@@ -229,41 +229,41 @@ func compare(w part, p pattern, n int, gap bool) Level {
 		}
 		return ""
 	}
-	if w.plain == p.plain || w.long == p.long || w.plain == p.long || w.long == p.plain ||
-		w.seen == p.seen && len(p.seen) > 1 {
+	if w.plain == p.plain || w.expanded == p.expanded || w.plain == p.expanded || w.expanded == p.plain ||
+		w.lookalike == p.lookalike && len(p.lookalike) > 1 {
 		return Block
 	}
-	if length >= 3 && len(w.once) >= 3 && w.once == p.once {
+	if length >= 3 && len(w.noDoubles) >= 3 && w.noDoubles == p.noDoubles {
 		return Block
 	}
 	if w.script == p.script && w.script != unspaced {
-		level := inflected(w, p, length, gap)
-		if level == "" && length >= 4 && !gap && backwards(w.plain, p.plain) {
+		level := matchInflected(w, p, length, gap)
+		if level == "" && length >= 4 && !gap && isReversed(w.plain, p.plain) {
 			return Warn
 		}
 		return level
 	}
-	if w.script != p.script && !(gap && p.words == 1 && w.script != unspaced && p.script != unspaced) {
-		return across(w, p, n)
+	if w.script != p.script && !(gap && p.wordCount == 1 && w.script != unspaced && p.script != unspaced) {
+		return matchOtherScript(w, p, n)
 	}
-	if w.script == unspaced && n > 1 && len(p.spoken) >= 4 && w.spoken == p.spoken {
+	if w.script == unspaced && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
 		return Block // another spelling of the same sounds
 	}
 	return ""
 }
 
 // inflected compares a word with a name in the same script.
-func inflected(w part, p pattern, length int, gap bool) Level {
+func matchInflected(w part, p pattern, length int, gap bool) Level {
 	switch p.script {
 	case abjad:
-		for _, bare := range unprefixed(w.plain) {
+		for _, bare := range withoutPrefixes(w.plain) {
 			if bare == p.plain || length >= 3 && strings.HasPrefix(bare, p.plain) && utf8.RuneCountInString(bare)-length <= 3 {
 				return Block
 			}
 		}
 		return ""
 	case alphabetic:
-		same := common(w.plain, p.plain)
+		same := commonPrefix(w.plain, p.plain)
 		rest, lost := utf8.RuneCountInString(w.plain)-same, length-same
 		switch {
 		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
@@ -271,14 +271,14 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 			return Block
 		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, and postpositions stand without room
 			return Warn
-		case !gap && changed(w.plain, p):
+		case !gap && hasChangedStem(w.plain, p):
 			return Block
-		case len(p.spoken) >= 4 && w.spoken == p.spoken:
+		case len(p.phonetic) >= 4 && w.phonetic == p.phonetic:
 			return Block
 		}
 		return ""
 	}
-	if ended(w, p, length) {
+	if hasNameEnding(w, p, length) {
 		if length < 3 && !w.upper {
 			return Warn
 		}
@@ -290,11 +290,11 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 	}
 	if stem := p.plain[:len(p.plain)-1]; length >= 4 && strings.Contains("aeiouy", p.plain[len(p.plain)-1:]) &&
 		len(p.plain) == length && !gap {
-		if rest, ok := strings.CutPrefix(w.plain, stem); ok && cases[rest] {
+		if rest, ok := strings.CutPrefix(w.plain, stem); ok && caseEndings[rest] {
 			return doubtful
 		}
 	}
-	if len(p.spoken) >= 4 && w.spoken == p.spoken && !gap || !gap && changed(w.plain, p) {
+	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !gap || !gap && hasChangedStem(w.plain, p) {
 		return doubtful
 	}
 	if (length >= 5 || w.tag && length >= 3) && !gap &&
@@ -305,32 +305,32 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 }
 
 // cases are what stands for the last vowel of a name in other cases.
-var cases = words("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
+var caseEndings = words("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
 
 // across compares a word with a name in another script, by letter.
-func across(w part, p pattern, n int) Level {
+func matchOtherScript(w part, p pattern, n int) Level {
 	if w.script == digits || p.script == digits {
 		return ""
 	}
 	if w.script == abjad || p.script == abjad {
-		candidates := []string{w.bones}
+		candidates := []string{w.consonants}
 		if w.script == abjad {
 			candidates = candidates[:0]
-			for _, bare := range unprefixed(w.plain) {
+			for _, bare := range withoutPrefixes(w.plain) {
 				var b strings.Builder
 				for i := range []rune(bare) {
 					b.WriteString(romanise([]rune(bare), i))
 				}
-				candidates = append(candidates, bones(onlyLetters(b.String())))
+				candidates = append(candidates, consonantsOf(onlyLetters(b.String())))
 			}
 		}
 		for _, c := range candidates {
-			a, b := c, p.bones // a leaves vowels out
+			a, b := c, p.consonants // a leaves vowels out
 			if p.script == abjad && w.script != abjad {
 				a, b = b, a
 			}
 			consonants := len(strings.ReplaceAll(a, "*", ""))
-			if consonants >= 2 && leaves(a, b) {
+			if consonants >= 2 && lacksOnlyVowels(a, b) {
 				return Block
 			}
 			if consonants == 1 && a == b && len(a) >= 2 {
@@ -340,22 +340,22 @@ func across(w part, p pattern, n int) Level {
 		return ""
 	}
 	// A single character of Chinese has the sound of many others.
-	if w.script == unspaced && n < 2 && !p.whole || p.script == unspaced && p.pieces < 2 {
+	if w.script == unspaced && n < 2 && !p.whole || p.script == unspaced && p.partCount < 2 {
 		return ""
 	}
-	if len(p.spoken) >= 2 && w.spoken == p.spoken {
+	if len(p.phonetic) >= 2 && w.phonetic == p.phonetic {
 		return Block
 	}
-	if stem := strings.TrimRight(p.spoken, "aeiou"); len(stem) >= 3 && w.script == alphabetic {
-		if rest, ok := strings.CutPrefix(w.spoken, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
+	if stem := strings.TrimRight(p.phonetic, "aeiou"); len(stem) >= 3 && w.script == alphabetic {
+		if rest, ok := strings.CutPrefix(w.phonetic, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
 			return Block
 		}
 	}
 	if w.script != unspaced && p.script != unspaced {
-		return kindred(w, p)
+		return matchOtherLanguage(w, p)
 	}
-	a, b := strings.Trim(w.bones, "*"), strings.Trim(p.bones, "*")
-	consonants := func(s string) string { return single(strings.ReplaceAll(s, "*", "")) }
+	a, b := strings.Trim(w.consonants, "*"), strings.Trim(p.consonants, "*")
+	consonants := func(s string) string { return dropDoubles(strings.ReplaceAll(s, "*", "")) }
 	if len(consonants(a)) >= 2 && (a == b || w.caseless && consonants(a) == consonants(b)) {
 		return Warn // the vowels are those of another language, or written around the consonants
 	}
@@ -363,11 +363,11 @@ func across(w part, p pattern, n int) Level {
 }
 
 // kindred compares a word with a name that another language has with other vowels: Peter and Пётр.
-func kindred(w part, p pattern) Level {
-	a, b := strings.TrimRight(w.bones, "*"), strings.TrimRight(p.bones, "*")
-	if !leaves(a, b) && !leaves(b, a) {
+func matchOtherLanguage(w part, p pattern) Level {
+	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
+	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
 		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.caseless &&
-			len(strings.ReplaceAll(bare, "*", "")) >= 2 && leaves(bare, b) {
+			len(strings.ReplaceAll(bare, "*", "")) >= 2 && lacksOnlyVowels(bare, b) {
 			return Warn // a postposition stands without room
 		}
 		return ""
@@ -385,7 +385,7 @@ func kindred(w part, p pattern) Level {
 }
 
 // leaves tells whether a is b without some of its vowels.
-func leaves(a, b string) bool {
+func lacksOnlyVowels(a, b string) bool {
 	i := 0
 	for _, r := range []byte(b) {
 		if i < len(a) && a[i] == r {
@@ -398,7 +398,7 @@ func leaves(a, b string) bool {
 }
 
 // common is how many characters two words begin with together.
-func common(a, b string) int {
+func commonPrefix(a, b string) int {
 	ra, rb := []rune(a), []rune(b)
 	n := 0
 	for n < len(ra) && n < len(rb) && ra[n] == rb[n] {
@@ -408,7 +408,7 @@ func common(a, b string) int {
 }
 
 // unprefixed is a word of Arabic or Hebrew, and what it is without what is written together with it.
-func unprefixed(w string) []string {
+func withoutPrefixes(w string) []string {
 	out := []string{w}
 	rest := []rune(w)
 	for range 3 {

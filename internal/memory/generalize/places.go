@@ -16,7 +16,7 @@ var gazetteer string
 var places = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for line := range strings.Lines(gazetteer) {
-		if name := squeeze(strings.TrimSpace(line)); name != "" {
+		if name := normalize(strings.TrimSpace(line)); name != "" {
 			out[name] = true
 		}
 	}
@@ -24,9 +24,9 @@ var places = sync.OnceValue(func() map[string]bool {
 })
 
 // squeeze is a text in letters that compare: lower case, no marks, one space.
-func squeeze(s string) string {
+func normalize(s string) string {
 	var b strings.Builder
-	for _, p := range read(s) {
+	for _, p := range splitParts(s) {
 		if b.Len() > 0 && !p.joined {
 			b.WriteByte(' ')
 		}
@@ -49,16 +49,16 @@ var contacts = compile(
 	`\b\d{1,3}(?:\.\d{1,3}){3}\b`, `(?:^|\s)@[\p{L}\p{N}_]{2,}`,
 )
 
-var named = regexp.MustCompile(
+var namedPlaces = regexp.MustCompile(
 	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
 // findPlaces looks for what says where, and how to reach somebody.
 func findPlaces(text string) []Finding {
 	const message = "it says where: consider whether that tells the source"
-	out := found(text, addresses, "place", message)
-	out = append(out, found(text, []*regexp.Regexp{named}, "place", message)...)
-	out = append(out, found(text, contacts, "contact", "it leads to somebody: take it out unless it is everybody's")...)
-	parts := read(text)
+	out := findMatches(text, addresses, "place", message)
+	out = append(out, findMatches(text, []*regexp.Regexp{namedPlaces}, "place", message)...)
+	out = append(out, findMatches(text, contacts, "contact", "it leads to somebody: take it out unless it is everybody's")...)
+	parts := splitParts(text)
 	for i := range parts {
 		name := ""
 		for j := i; j < len(parts) && j < i+4; j++ {

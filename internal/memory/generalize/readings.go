@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	markup  = regexp.MustCompile(`</?[A-Za-z][^<>]{0,200}>`)
-	escape  = regexp.MustCompile(`\\u\{[0-9A-Fa-f]{1,6}\}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\x[0-9A-Fa-f]{2}`)
-	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
+	markupPattern = regexp.MustCompile(`</?[A-Za-z][^<>]{0,200}>`)
+	escapePattern = regexp.MustCompile(`\\u\{[0-9A-Fa-f]{1,6}\}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\x[0-9A-Fa-f]{2}`)
+	base64Pattern = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
 )
 
 // readings are a text as it stands, and what a page, an address or a program would make of it.
-func readings(text string) []string {
+func renderings(text string) []string {
 	out := []string{text}
 	other := func(form string) {
 		if form != text {
@@ -29,25 +29,25 @@ func readings(text string) []string {
 	if plain, err := url.PathUnescape(text); err == nil {
 		other(plain)
 	}
-	other(markup.ReplaceAllString(text, ""))
-	other(escape.ReplaceAllStringFunc(text, unescaped))
-	if found := decoded(text); found != "" {
+	other(markupPattern.ReplaceAllString(text, ""))
+	other(escapePattern.ReplaceAllStringFunc(text, unescape))
+	if found := decodeBase64(text); found != "" {
 		other(found)
 	}
 	if strings.Contains(text, "|") { // a letter's look, or a line between letters
 		other(strings.ReplaceAll(text, "|", " "))
 	}
 	if strings.ContainsRune(text, rightToLeft) {
-		other(turned(text))
+		other(visualOrder(text))
 	}
 	if strings.ContainsAny(text, upsideDownOnly) {
-		other(upright(text))
+		other(turnUpright(text))
 	}
 	return out
 }
 
 // unescaped is the character that an escape of a program's text stands for.
-func unescaped(e string) string {
+func unescape(e string) string {
 	n, err := strconv.ParseUint(strings.Trim(e[2:], "{}"), 16, 32)
 	if err != nil || !utf8.ValidRune(rune(n)) {
 		return e
@@ -56,9 +56,9 @@ func unescaped(e string) string {
 }
 
 // decoded are the words of a text that are texts in base 64.
-func decoded(text string) string {
+func decodeBase64(text string) string {
 	var out []string
-	for _, w := range encoded.FindAllString(text, 200) {
+	for _, w := range base64Pattern.FindAllString(text, 200) {
 		w = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(w, "="))
 		b, err := base64.RawStdEncoding.DecodeString(w)
 		if err == nil && utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' }) {
@@ -80,7 +80,7 @@ var upsideDown = map[rune]rune{
 }
 
 // upright is a text as somebody reads it who stands on their head.
-func upright(text string) string {
+func turnUpright(text string) string {
 	r := []rune(text)
 	for i := range r {
 		if letter, ok := upsideDown[r[i]]; ok {
@@ -98,7 +98,7 @@ const (
 )
 
 // turned is a text in the order in which it is seen.
-func turned(text string) string {
+func visualOrder(text string) string {
 	var out strings.Builder
 	for i, part := range strings.Split(text, string(rightToLeft)) {
 		if i > 0 {

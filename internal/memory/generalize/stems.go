@@ -83,7 +83,7 @@ func stems(name string) []stem {
 }
 
 // changed tells whether a word is a name in another case that changes it within, or its small form.
-func changed(word string, p pattern) bool {
+func hasChangedStem(word string, p pattern) bool {
 	for _, s := range p.stems {
 		if rest, ok := strings.CutPrefix(word, s.text); ok && s.endings[rest] {
 			return true
@@ -99,7 +99,7 @@ func changed(word string, p pattern) bool {
 }
 
 // backwards tells whether a word is another one from its end to its beginning.
-func backwards(a, b string) bool {
+func isReversed(a, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}

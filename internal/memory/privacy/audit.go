@@ -84,13 +84,13 @@ type Event struct {
 }
 
 // forgotten stands for an id whose reference is gone.
-const forgotten = "(forgotten)"
+const erasedID = "(forgotten)"
 
 // maxRows are the memories of one report.
 const maxRows = 200
 
 // found is a memory as the database returns it to the control role.
-type found struct {
+type foundMemory struct {
 	kind, key, store, owner            string
 	source                             *string
 	subjects, grants, evidence, speaks []string
@@ -98,14 +98,14 @@ type found struct {
 
 // place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may
 // know all the same.
-func (f found) place() string { return placed(f.store, f.kind, f.key) }
+func (f foundMemory) cursor() string { return encodeCursor(f.store, f.kind, f.key) }
 
-func placed(parts ...string) string {
+func encodeCursor(parts ...string) string {
 	b, _ := json.Marshal(parts) // texts: it never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func place(after string) ([]string, error) {
+func parseCursor(after string) ([]string, error) {
 	if after == "" {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func place(after string) ([]string, error) {
 }
 
 // matter are the records, guardians and contexts of a store.
-type matter struct {
+type storeRecords struct {
 	consents  []record
 	guardians [][2]string // subject, guardian
 	contexts  map[string][]string
@@ -146,11 +146,11 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 	if (q.Subject == "") == (q.ID == "") {
 		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
 	}
-	if err := firstError(optional("the subject", q.Subject), optional("the memory's id", q.ID),
-		optional("the kind", q.Kind)); err != nil {
+	if err := firstError(checkOptionalID("the subject", q.Subject), checkOptionalID("the memory's id", q.ID),
+		checkOptionalID("the kind", q.Kind)); err != nil {
 		return nil, err
 	}
-	after, err := place(q.After)
+	after, err := parseCursor(q.After)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 	if err != nil {
 		return nil, err
 	}
-	caller, err := d.looker(section, c)
+	caller, err := d.auditCaller(section, c)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 		return nil, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
+	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*storeRecords{}}
 	most := maxRows
 	if q.Most > 0 {
 		most = min(most, q.Most)
@@ -184,43 +184,43 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 		return nil, err
 	}
 	if len(rows) == 0 && after == nil {
-		return nil, missing("memory or subject")
+		return nil, notFound("memory or subject")
 	}
 	out := &AuditReport{Subject: q.Subject, Rows: []AuditedMemory{}}
 	if len(rows) > most {
 		rows = rows[:most]
-		out.Next = rows[most-1].place()
+		out.Next = rows[most-1].cursor()
 	}
 	out.Rows, err = a.reports(ctx, d, caller, rows)
 	return out, err
 }
 
 // reports say who sees each of these memories.
-func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []found) ([]AuditedMemory, error) {
+func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []foundMemory) ([]AuditedMemory, error) {
 	out := []AuditedMemory{}
 	if len(rows) == 0 {
 		return out, nil
 	}
 	for _, r := range rows {
 		if a.stores[r.store] == nil {
-			m, err := a.matter(ctx, r.store)
+			m, err := a.loadStore(ctx, r.store)
 			if err != nil {
 				return nil, err
 			}
 			a.stores[r.store] = m
 		}
 	}
-	wall, err := d.ConnectAgentRole(ctx)
+	agentConn, err := d.ConnectAgentRole(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = wall.Close(context.WithoutCancel(ctx)) }()
+	defer func() { _ = agentConn.Close(context.WithoutCancel(ctx)) }()
 	keys, err := seal.Load(ctx, a.control)
 	if err != nil {
 		return nil, err
 	}
 	candidates := a.candidates(d.AgentAttributes(), rows)
-	seen, err := a.look(ctx, wall, keys, candidates, rows)
+	seen, err := a.rowsSeenBy(ctx, agentConn, keys, candidates, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -235,13 +235,13 @@ func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []
 }
 
 // looker is who asks who sees what.
-func (d *Service) looker(section *policy.Privacy, c identity.Caller) (string, error) {
+func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (string, error) {
 	caller := ""
 	switch c.Role {
 	case identity.Subject:
 		caller = c.Subject
 	case identity.Agent:
-		caller, _ = own(section, d.attributes(c))
+		caller, _ = entityAndRoles(section, d.attributes(c))
 	}
 	if caller == "" {
 		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.",
@@ -254,10 +254,10 @@ type auditor struct {
 	policy  *policy.Policy
 	privacy *policy.Privacy
 	control *pgx.Conn
-	stores  map[string]*matter
+	stores  map[string]*storeRecords
 }
 
-func null(s string) *string {
+func nullable(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -265,18 +265,18 @@ func null(s string) *string {
 }
 
 // rows are the memories that the caller may ask about. The database decides which.
-func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]found, error) {
+func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]foundMemory, error) {
 	rows, err := a.control.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
-			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, most)
+			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nullable(subject), nullable(kind), nullable(key), after, most)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) {
-		var f found
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (foundMemory, error) {
+		var f foundMemory
 		var subjects, grants, evidence, speaks []*string
 		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
-		f.subjects, f.grants, f.evidence, f.speaks = known(subjects), known(grants), known(evidence), known(speaks)
+		f.subjects, f.grants, f.evidence, f.speaks = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence), withoutNulls(speaks)
 		return f, err
 	})
 	if err != nil {
@@ -285,7 +285,7 @@ func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, af
 	return out, nil
 }
 
-func known(list []*string) []string {
+func withoutNulls(list []*string) []string {
 	out := []string{}
 	for _, s := range list {
 		if s != nil {
@@ -295,8 +295,8 @@ func known(list []*string) []string {
 	return out
 }
 
-func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
-	m := &matter{contexts: map[string][]string{}}
+func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, error) {
+	m := &storeRecords{contexts: map[string][]string{}}
 	rows, err := a.control.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
 			"pgconsent.privacy_consents($1)", store)
@@ -328,7 +328,7 @@ func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
 		var participants []*string
 		_, err = pgx.ForEachRow(rows, []any{&name, &participants}, func() error {
 			if name != nil {
-				m.contexts[*name] = append(m.contexts[*name], known(participants)...)
+				m.contexts[*name] = append(m.contexts[*name], withoutNulls(participants)...)
 			}
 			return nil
 		})
@@ -341,11 +341,11 @@ func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
 
 // candidates are the agents of the configuration, whoever else a memory is granted to by id, the participants of
 // contexts that it is granted to, and anybody.
-func (a auditor) candidates(logins map[string]map[string]string, rows []found) []*candidate {
+func (a auditor) candidates(logins map[string]map[string]string, rows []foundMemory) []*candidate {
 	var out []*candidate
 	named := map[string]bool{}
 	for _, login := range slices.Sorted(keysOf(logins)) {
-		entity, all := own(a.privacy, logins[login])
+		entity, all := entityAndRoles(a.privacy, logins[login])
 		if entity == "" {
 			continue
 		}
@@ -353,7 +353,7 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []found) [
 		for _, id := range all[1:] {
 			named[id] = true
 		}
-		if i := slices.IndexFunc(out, func(c *candidate) bool { return same(c.attributes, logins[login]) }); i >= 0 {
+		if i := slices.IndexFunc(out, func(c *candidate) bool { return equalAttributes(c.attributes, logins[login]) }); i >= 0 {
 			out[i].agents = append(out[i].agents, login)
 			continue
 		}
@@ -364,7 +364,7 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []found) [
 			return
 		}
 		named[id] = true
-		out = append(out, &candidate{entity: id, agents: []string{}, ids: []string{id}, attributes: a.stranger(id)})
+		out = append(out, &candidate{entity: id, agents: []string{}, ids: []string{id}, attributes: a.strangerAttributes(id)})
 	}
 	for _, r := range rows {
 		for _, id := range r.grants {
@@ -378,7 +378,7 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []found) [
 			add(id)
 		}
 	}
-	anybody := a.stranger("(anybody)")
+	anybody := a.strangerAttributes("(anybody)")
 	return append(out, &candidate{entity: cmp.Or(a.privacy.All, "*"), agents: []string{}, attributes: anybody})
 }
 
@@ -392,7 +392,7 @@ func keysOf(m map[string]map[string]string) func(func(string) bool) {
 	}
 }
 
-func same(a, b map[string]string) bool {
+func equalAttributes(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -406,7 +406,7 @@ func same(a, b map[string]string) bool {
 
 // stranger are the attributes of somebody of whom nothing is known but an id, which may be a role's: it is the entity
 // and the only role.
-func (a auditor) stranger(id string) map[string]string {
+func (a auditor) strangerAttributes(id string) map[string]string {
 	out := map[string]string{a.privacy.Entity: id}
 	for _, name := range a.privacy.Roles {
 		if attribute, ok := a.policy.Attribute(name); ok && strings.HasSuffix(attribute.Type, "[]") {
@@ -417,18 +417,18 @@ func (a auditor) stranger(id string) map[string]string {
 }
 
 // sight is what somebody sees in a context: kinds and keys.
-type sight map[string]bool
+type visibleKeys map[string]bool
 
-func (s sight) of(r found) bool { return s[r.kind+"\x00"+r.key] }
+func (s visibleKeys) has(r foundMemory) bool { return s[r.kind+"\x00"+r.key] }
 
 // look asks the wall what each candidate sees of the rows: without a context, and in each that it takes part in and
 // that one of the rows is granted to. The session of the agent's role is sealed with the candidate's attributes for one
 // transaction.
-func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, candidates []*candidate,
-	rows []found) (map[*candidate]map[string]sight, error) {
-	out := map[*candidate]map[string]sight{}
+func (a auditor) rowsSeenBy(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, candidates []*candidate,
+	rows []foundMemory) (map[*candidate]map[string]visibleKeys, error) {
+	out := map[*candidate]map[string]visibleKeys{}
 	for _, c := range candidates {
-		out[c] = map[string]sight{}
+		out[c] = map[string]visibleKeys{}
 		contexts := []string{""}
 		for _, r := range rows {
 			for _, id := range r.grants {
@@ -440,7 +440,7 @@ func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c
 			}
 		}
 		for _, in := range contexts {
-			s, err := a.lookAs(ctx, wall, keys, c, in, rows)
+			s, err := a.rowsSeenIn(ctx, agentConn, keys, c, in, rows)
 			if err != nil {
 				return nil, err
 			}
@@ -450,9 +450,9 @@ func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c
 	return out, nil
 }
 
-func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c *candidate, in string,
-	rows []found) (sight, error) {
-	tx, err := wall.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, c *candidate, in string,
+	rows []foundMemory) (visibleKeys, error) {
+	tx, err := agentConn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, fmt.Errorf("ask row security: %w", err)
 	}
@@ -462,7 +462,7 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 		return nil, fmt.Errorf("ask row security: %w", err)
 	}
 	settings := [][2]string{{seal.Setting, keys.Newest().
-		Seal(seal.Claims{PID: wall.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
+		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
 	if in != "" && a.privacy.Setting != "" {
 		settings = append(settings, [2]string{a.privacy.Setting, in})
 	}
@@ -471,7 +471,7 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 			return nil, fmt.Errorf("ask row security: %w", err)
 		}
 	}
-	out := sight{}
+	out := visibleKeys{}
 	for _, m := range a.privacy.Memories {
 		var asked []string
 		for _, r := range rows {
@@ -509,8 +509,8 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 }
 
 // report says who sees a memory, and through what.
-func (a auditor) report(ctx context.Context, caller string, r found, candidates []*candidate,
-	seen map[*candidate]map[string]sight) (*AuditedMemory, error) {
+func (a auditor) report(ctx context.Context, caller string, r foundMemory, candidates []*candidate,
+	seen map[*candidate]map[string]visibleKeys) (*AuditedMemory, error) {
 	owner := r.owner == caller
 	told := r.subjects
 	if !owner {
@@ -518,7 +518,7 @@ func (a auditor) report(ctx context.Context, caller string, r found, candidates 
 	}
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told,
 		OtherSubjects: len(without(r.subjects, told)), Access: r.grants, Viewers: []Viewer{}, WithoutConsent: []Viewer{}}
-	everybody := seen[candidates[len(candidates)-1]][""].of(r)
+	everybody := seen[candidates[len(candidates)-1]][""].has(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
 			for in := range seen[c] {
@@ -529,7 +529,7 @@ func (a auditor) report(ctx context.Context, caller string, r found, candidates 
 		})
 		shown := false
 		for _, in := range contexts {
-			if !seen[c][in].of(r) || shown && in != "" {
+			if !seen[c][in].has(r) || shown && in != "" {
 				continue
 			}
 			shown = true
@@ -558,7 +558,7 @@ func (a auditor) report(ctx context.Context, caller string, r found, candidates 
 
 // grantOf finds what a memory is granted to of a candidate's: itself, a role of it, everybody, or a context that it
 // takes part in.
-func (a auditor) grantOf(c *candidate, in string, r found) (grant, inContext string) {
+func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inContext string) {
 	for _, id := range c.ids {
 		if slices.Contains(r.grants, id) {
 			return id, ""
@@ -578,7 +578,7 @@ func (a auditor) grantOf(c *candidate, in string, r found) (grant, inContext str
 }
 
 // viewer says through which grant and consents. The consents of subjects for whom the caller does not speak are not told.
-func (a auditor) viewer(c *candidate, in string, r found, told []string) Viewer {
+func (a auditor) viewer(c *candidate, in string, r foundMemory, told []string) Viewer {
 	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
 	if c.entity == r.owner && c.ids != nil {
 		v.Through, v.Context = "owner", ""
@@ -592,7 +592,7 @@ func (a auditor) viewer(c *candidate, in string, r found, told []string) Viewer 
 		if slices.Contains(c.ids, subject) && subject == c.entity {
 			continue // nobody is asked whether it may know of itself
 		}
-		if agreed, ok := a.agreed(subject, c, r); ok {
+		if agreed, ok := a.agreement(subject, c, r); ok {
 			v.Consents = append(v.Consents, agreed)
 		} else {
 			v.Missing = append(v.Missing, subject)
@@ -601,7 +601,7 @@ func (a auditor) viewer(c *candidate, in string, r found, told []string) Viewer 
 	return v
 }
 
-func (a auditor) agreed(subject string, c *candidate, r found) (Agreement, bool) {
+func (a auditor) agreement(subject string, c *candidate, r foundMemory) (Agreement, bool) {
 	m := a.stores[r.store]
 	for _, x := range m.consents {
 		guardian := slices.Contains(m.guardians, [2]string{subject, x.grantor})
@@ -622,14 +622,14 @@ func (a auditor) agreed(subject string, c *candidate, r found) (Agreement, bool)
 
 // doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for
 // who is forgotten.
-const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
+const actorSQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
 	"pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
 
 // history are the grants and revocations of a memory, the first first.
-func (a auditor) history(ctx context.Context, r found) ([]Event, error) {
+func (a auditor) history(ctx context.Context, r foundMemory) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
-		`+doer+`, coalesce(e.reason, '')
-		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, forgotten)
+		`+actorSQL+`, coalesce(e.reason, '')
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, erasedID)
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)
 	}

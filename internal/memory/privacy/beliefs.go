@@ -30,12 +30,12 @@ type DerivedBeliefs struct {
 }
 
 // mostDrawn are the beliefs of one answer.
-const mostDrawn = 50
+const maxDerived = 50
 
 // DerivedBeliefs lists which memories of the caller's stores were made general, into what, and who sees that. Others than the
 // owner of a store are told of none: which memory a belief was drawn from is its owner's alone to know.
 func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
-	at, err := place(after)
+	at, err := parseCursor(after)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 	if err != nil {
 		return nil, err
 	}
-	caller, err := d.looker(section, c)
+	caller, err := d.auditCaller(section, c)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +52,10 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 		return nil, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
+	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*storeRecords{}}
 	rows, err := control.Query(ctx,
 		"SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM "+
-			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, mostDrawn+1)
+			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, maxDerived+1)
 	if err != nil {
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}
@@ -72,12 +72,12 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}
 	out := &DerivedBeliefs{List: []DerivedBelief{}}
-	if len(links) > mostDrawn {
-		links = links[:mostDrawn]
-		last := links[mostDrawn-1]
-		out.Next = placed(last.at, last.key, last.Source)
+	if len(links) > maxDerived {
+		links = links[:maxDerived]
+		last := links[maxDerived-1]
+		out.Next = encodeCursor(last.at, last.key, last.Source)
 	}
-	var beliefs []found
+	var beliefs []foundMemory
 	for _, l := range links {
 		of, err := a.rows(ctx, caller, "", l.kind, l.key, nil, 2)
 		if err != nil {
@@ -118,8 +118,8 @@ func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string
 	if g == nil || len(keys) == 0 {
 		return out, nil
 	}
-	rows, err := a.control.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+doer+`
-		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw' ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, forgotten)
+	rows, err := a.control.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+actorSQL+`
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw' ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedID)
 	if err == nil {
 		var key, store, by string
 		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // the first one stays

@@ -16,7 +16,7 @@ const (
 )
 
 // id checks an id of somebody or something: one word, without what SQL and JSON are made of. Ids match whole.
-func id(what, s string) error {
+func checkID(what, s string) error {
 	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
 	switch {
 	case !utf8.ValidString(s):
@@ -35,13 +35,13 @@ func id(what, s string) error {
 }
 
 // ids checks a list, and returns it with each id once.
-func ids(what string, list []string) ([]string, error) {
+func checkIDs(what string, list []string) ([]string, error) {
 	if len(list) > maxIDs {
 		return nil, fail(Validation, "Use a role or a context.", "%s has more than %d ids", what, maxIDs)
 	}
 	out := []string{}
 	for _, s := range list {
-		if err := id("an id of "+what, s); err != nil {
+		if err := checkID("an id of "+what, s); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(out, s) {
@@ -52,7 +52,7 @@ func ids(what string, list []string) ([]string, error) {
 }
 
 // text checks what people write.
-func text(what, s string, most int) error {
+func checkText(what, s string, most int) error {
 	switch {
 	case !utf8.ValidString(s):
 		return fail(Validation, "Send UTF-8.", "%s is not valid UTF-8", what)
@@ -65,8 +65,8 @@ func text(what, s string, most int) error {
 }
 
 // reason checks why something is done.
-func reason(s string) error {
-	if err := text("the reason", s, 4*maxReason); err != nil {
+func checkReason(s string) error {
+	if err := checkText("the reason", s, 4*maxReason); err != nil {
 		return err
 	}
 	if utf8.RuneCountInString(s) > maxReason || strings.ContainsFunc(s, unicode.IsControl) {
@@ -76,11 +76,11 @@ func reason(s string) error {
 }
 
 // optional checks an id that may be left out.
-func optional(what, s string) error {
+func checkOptionalID(what, s string) error {
 	if s == "" {
 		return nil
 	}
-	return id(what, s)
+	return checkID(what, s)
 }
 
 func firstError(errs ...error) error {

@@ -46,8 +46,8 @@ func TestIDsAreOneWord(t *testing.T) {
 		cases["a"+string(no)+"b"] = false
 	}
 	for s, passes := range cases {
-		checks(t, fmt.Sprintf("an id %q", s), id("the id", s), passes)
-		checks(t, fmt.Sprintf("an id %q that may be left out", s), optional("the id", s), passes || s == "")
+		checks(t, fmt.Sprintf("an id %q", s), checkID("the id", s), passes)
+		checks(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), passes || s == "")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestListsOfIDs(t *testing.T) {
 		{[]string{"a", ""}, nil},
 		{[]string{"a b", "c"}, nil},
 	} {
-		got, err := ids("access", c.list)
+		got, err := checkIDs("access", c.list)
 		checks(t, strings.Join(c.list, " "), err, c.want != nil)
 		if err == nil && (got == nil || !slices.Equal(got, c.want)) {
 			t.Errorf("%q: %q, want %q", c.list, got, c.want)
@@ -75,14 +75,14 @@ func TestTextsAndReasons(t *testing.T) {
 	for s, passes := range map[string]bool{
 		"": true, "a\nb": true, "12345": true, "123456": false, "ééx": true, "ééxx": false, "a\x00": false, "\xff": false,
 	} {
-		checks(t, fmt.Sprintf("a text %q", s), text("the text", s, 5), passes)
+		checks(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), passes)
 	}
 	for s, passes := range map[string]bool{
 		"": true, "the vet has moved": true, "a\nb": false, "a\tb": false, "a\x00": false, "\xff": false,
 		strings.Repeat("x", maxReason+1): false, strings.Repeat("é", maxReason+1): false,
 		strings.Repeat("é", maxReason): true, strings.Repeat("𝄞", maxReason): true, // characters are counted
 	} {
-		checks(t, fmt.Sprintf("a reason %q", s), reason(s), passes)
+		checks(t, fmt.Sprintf("a reason %q", s), checkReason(s), passes)
 	}
 }
 

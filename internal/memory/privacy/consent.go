@@ -36,10 +36,10 @@ type ConsentRequest struct {
 
 func (g ConsentRequest) check(revoke bool) error {
 	if revoke && g.ID != "" {
-		return id("the record's id", g.ID)
+		return checkID("the record's id", g.ID)
 	}
-	return firstError(id("the grantee", g.Grantee), optional("the grantor", g.Grantor),
-		optional("the scope", g.Scope), optional("the store", g.Store))
+	return firstError(checkID("the grantee", g.Grantee), checkOptionalID("the grantor", g.Grantor),
+		checkOptionalID("the scope", g.Scope), checkOptionalID("the store", g.Store))
 }
 
 // RecordConsent records a consent of the caller's, or as the guardian of somebody.
@@ -47,7 +47,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	if err := g.check(false); err != nil {
 		return nil, err
 	}
-	s, err := d.consenting(ctx, c, g.Reason)
+	s, err := d.openForConsent(ctx, c, g.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 		}
 	}
 	scope := g.scope(s)
-	found, err := s.records(ctx, store, g.Grantee, scope)
+	found, err := s.findConsents(ctx, store, g.Grantee, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -75,16 +75,16 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	if x.Scope != "" {
 		columns, values = append(columns, x.Scope), append(values, scope)
 	}
-	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !stamped(t.Write.Stamps, x.Grantor) {
+	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !isStamped(t.Write.Stamps, x.Grantor) {
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
 	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.forWhom(s)}
-	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
-		places(len(columns))+") RETURNING "+
+	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
+		placeholders(len(columns))+") RETURNING "+
 		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).
 		Scan(&out.ID, &out.Grantor)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	return out, nil
 }
@@ -94,7 +94,7 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 	if err := g.check(true); err != nil {
 		return nil, err
 	}
-	s, err := d.consenting(ctx, c, g.Reason)
+	s, err := d.openForConsent(ctx, c, g.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -122,22 +122,22 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 		}
 	}
 	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+
-		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.record(), values...)
+		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.consentColumns(), values...)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, scanConsent)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	if len(out) == 0 { // it was revoked before, or there is none
-		again, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
+		again, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
 			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
-			return nil, answered(err)
+			return nil, fromDatabase(err)
 		}
 		if out, err = pgx.CollectRows(again, scanConsent); err != nil {
-			return nil, answered(err)
+			return nil, fromDatabase(err)
 		}
 		for i := range out {
 			out[i].Repeated = true
@@ -149,12 +149,12 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 				"match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
 	}
 	if len(out) == 0 {
-		return nil, missing("consent")
+		return nil, notFound("consent")
 	}
 	return out, nil
 }
 
-func (d *Service) consenting(ctx context.Context, c identity.Caller, why string) (*session, error) {
+func (d *Service) openForConsent(ctx context.Context, c identity.Caller, why string) (*session, error) {
 	s, err := d.open(ctx, c, "", why)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (g ConsentRequest) forWhom(s *session) string {
 }
 
 // record are the columns of a record, as texts.
-func (s *session) record() string {
+func (s *session) consentColumns() string {
 	x := s.privacy.Consents
 	scope, revoked := catalog.QuoteLiteral(s.privacy.All)+"::pg_catalog.text", "false"
 	if x.Scope != "" {
@@ -205,7 +205,7 @@ func scanConsent(row pgx.CollectableRow) (Consent, error) {
 }
 
 // records are those of the caller's own that count.
-func (s *session) records(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
+func (s *session) findConsents(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
 	x := s.privacy.Consents
 	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
 		catalog.QuoteIdent(x.Grantee) + " = $2", catalog.QuoteIdent(x.Grantor) + " = $3"}, []any{store, grantee, s.entity}
@@ -219,13 +219,13 @@ func (s *session) records(ctx context.Context, store, grantee, scope string) ([]
 		expires := catalog.QuoteIdent(x.Expires)
 		where = append(where, "("+expires+" IS NULL OR "+expires+" > CURRENT_TIMESTAMP)")
 	}
-	rows, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+
+	rows, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+
 		strings.Join(where, " AND ")+" ORDER BY 1 LIMIT 1", values...)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, scanConsent)
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // speaksFor asks whether the caller is somebody's guardian in a store. A table of guardians that the caller does not
@@ -233,7 +233,7 @@ func (s *session) records(ctx context.Context, store, grantee, scope string) ([]
 func (s *session) speaksFor(ctx context.Context, ward, store string) error {
 	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
-	stores, err := s.wards(ctx, ward)
+	stores, err := s.storesOfWard(ctx, ward)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (s *session) speaksFor(ctx context.Context, ward, store string) error {
 }
 
 // wards are the stores in which the caller speaks for somebody.
-func (s *session) wards(ctx context.Context, ward string) ([]string, error) {
+func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, error) {
 	g := s.privacy.Guardians
 	if g == nil {
 		return nil, nil
@@ -256,10 +256,10 @@ func (s *session) wards(ctx context.Context, ward string) ([]string, error) {
 		g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Subject)+" = $1 AND "+catalog.QuoteIdent(g.Guardian)+
 		" = $2 ORDER BY 1 LIMIT 1000", ward, s.entity)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // storeOf finds the store that a consent is about, where nobody says it: that of the context or the memory it is about,
@@ -271,7 +271,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 	var ward []string
 	if g.Grantor != "" && g.Grantor != s.entity {
 		var err error
-		if ward, err = s.wards(ctx, g.Grantor); err != nil {
+		if ward, err = s.storesOfWard(ctx, g.Grantor); err != nil {
 			return "", err
 		}
 		if len(ward) == 0 {
@@ -336,10 +336,10 @@ func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, err
 	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.Store)+"::pg_catalog.text FROM "+
 		m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", key)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // storesOfRecords are those in which the caller has consented before.
@@ -348,10 +348,10 @@ func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+
 		x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Grantor)+" = $1 LIMIT 100", s.entity)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // storesOfWards are those in which the caller speaks for anybody.
@@ -366,13 +366,13 @@ func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+
 		g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Guardian)+" = $1 LIMIT 100", s.entity)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // stamped tells whether the policy sets a column whatever the caller sends.
-func stamped(stamps []policy.Stamp, column string) bool {
+func isStamped(stamps []policy.Stamp, column string) bool {
 	return slices.ContainsFunc(stamps, func(s policy.Stamp) bool { return s.Column == column && s.Unless == nil })
 }

@@ -56,7 +56,7 @@ func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, e
 
 // Context is one of them.
 func (d *Service) Context(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
-	if err := id("the context", name); err != nil {
+	if err := checkID("the context", name); err != nil {
 		return nil, err
 	}
 	s, err := d.open(ctx, c, "", "")
@@ -66,7 +66,7 @@ func (d *Service) Context(ctx context.Context, c identity.Caller, name string) (
 	defer s.close(ctx)
 	out, err := s.contexts(ctx, name)
 	if err == nil && len(out) == 0 {
-		err = missing("context")
+		err = notFound("context")
 	}
 	return out, err
 }
@@ -94,7 +94,7 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	}
 	rows, err := s.conn.Query(ctx, sql+" ORDER BY 1, 2 LIMIT 1000", args...)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Context, error) {
 		var c Context
@@ -119,7 +119,7 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	if out == nil {
 		out = []Context{}
 	}
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // EnterContext says how a context is entered, which each call and each connection does for itself. Where there is none of that
@@ -133,17 +133,17 @@ func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextR
 	return d.enter(ctx, c, e, true)
 }
 
-func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest, anew bool) (*EnteredContext, error) {
-	participants, err := ids("participants", e.Participants)
+func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest, mustBeNew bool) (*EnteredContext, error) {
+	participants, err := checkIDs("participants", e.Participants)
 	if err != nil {
 		return nil, err
 	}
-	access, err := ids("access", e.Access)
+	access, err := checkIDs("access", e.Access)
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(id("the context", e.Context), optional("the store", e.Store),
-		optional("the role", e.Role)); err != nil {
+	if err := firstError(checkID("the context", e.Context), checkOptionalID("the store", e.Store),
+		checkOptionalID("the role", e.Role)); err != nil {
 		return nil, err
 	}
 	s, err := d.open(ctx, c, "", e.Reason)
@@ -163,11 +163,11 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 	out := &EnteredContext{Added: []string{}}
 	switch {
 	case len(found) == 0:
-		if out.Context, err = s.make(ctx, e, participants, access); err != nil {
+		if out.Context, err = s.insertContext(ctx, e, participants, access); err != nil {
 			return nil, err
 		}
 		out.Made, out.Added = true, participants
-	case anew:
+	case mustBeNew:
 		return nil, fail(Conflict, "Enter it, or take another name.", "there is such a context already")
 	default:
 		out.Context = found[0]
@@ -179,7 +179,7 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 			if len(found) > 1 {
 				return nil, fail(Validation, "Say which with --store.", "there are %d contexts of this name", len(found))
 			}
-			if err := s.join(ctx, &out.Context, more); err != nil {
+			if err := s.addParticipants(ctx, &out.Context, more); err != nil {
 				return nil, err
 			}
 			out.Added = more
@@ -198,7 +198,7 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 
 // make inserts a context into a store of the caller's own. That there is one of this name which the caller does not
 // see, nobody is told: the name is its own in each store.
-func (s *session) make(ctx context.Context, e ContextRequest, participants, access []string) (Context, error) {
+func (s *session) insertContext(ctx context.Context, e ContextRequest, participants, access []string) (Context, error) {
 	x := s.privacy.Contexts
 	stores, err := s.stores(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *session) make(ctx context.Context, e ContextRequest, participants, acce
 	}
 	switch {
 	case len(stores) == 0 || e.Store != "" && !slices.Contains(stores, e.Store):
-		return Context{}, missing("context")
+		return Context{}, notFound("context")
 	case e.Store == "" && len(stores) > 1:
 		return Context{}, fail(Validation, "Say which with --store.", "you have %d stores", len(stores))
 	case e.Store != "":
@@ -220,9 +220,9 @@ func (s *session) make(ctx context.Context, e ContextRequest, participants, acce
 		}
 		columns, values = append(columns, x.Defaults.Column), append(values, encode(x.Defaults, access))
 	}
-	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
-		places(len(columns))+")", values...); err != nil {
-		return Context{}, answered(err)
+	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
+		placeholders(len(columns))+")", values...); err != nil {
+		return Context{}, fromDatabase(err)
 	}
 	if len(access) == 0 {
 		access = append(slices.Clone(participants), e.Context)
@@ -232,7 +232,7 @@ func (s *session) make(ctx context.Context, e ContextRequest, participants, acce
 }
 
 // join adds participants to a context of the caller's own.
-func (s *session) join(ctx context.Context, c *Context, more []string) error {
+func (s *session) addParticipants(ctx context.Context, c *Context, more []string) error {
 	if !c.Owner {
 		return fail(Forbidden, "Enter it without --participants, or ask its owner.",
 			"who takes part in a context is for its owner to say")
@@ -244,9 +244,9 @@ func (s *session) join(ctx context.Context, c *Context, more []string) error {
 		encode(x.Participants, list), c.Name, c.Store)
 	switch {
 	case err != nil:
-		return answered(err)
+		return fromDatabase(err)
 	case tag.RowsAffected() == 0:
-		return missing("context")
+		return notFound("context")
 	}
 	if x.Defaults.Column == "" || slices.Equal(c.Access, append(slices.Clone(c.Participants), c.Name)) {
 		c.Access = append(slices.Clone(list), c.Name)

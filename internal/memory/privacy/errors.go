@@ -47,7 +47,7 @@ func fail(name, hint, format string, args ...any) *Error {
 }
 
 // Missing is the one answer for what is not there and for what the caller may not know of.
-func missing(what string) *Error {
+func notFound(what string) *Error {
 	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
 		"there is no such %s for you", what)
 }
@@ -55,7 +55,7 @@ func missing(what string) *Error {
 const lockNotAvailable = "55P03"
 
 // answered turns what the proxy answered into an error of ours. Its texts are those that any client of this caller gets.
-func answered(err error) error {
+func fromDatabase(err error) error {
 	var pg *pgconn.PgError
 	if err == nil || !errors.As(err, &pg) {
 		return err
@@ -68,7 +68,7 @@ func answered(err error) error {
 			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's " +
 				"transaction lasts at most; pgconsent agent disable ends its sessions.")}
 	case pg.Code == "22P02": // an id that is none of the column's type is nobody's
-		return missing("row")
+		return notFound("row")
 	case pg.Code == string(sqlstate.InsufficientPrivilege):
 		name = Forbidden
 	case pg.Code == "23505":

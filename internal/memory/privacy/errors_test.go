@@ -24,7 +24,7 @@ func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
 		"57014": {Refused, "57014"},
 		"2F000": {Refused, "2F000"},
 	} {
-		err := answered(fmt.Errorf("asked: %w", &pgconn.PgError{Code: code, Message: "said", Hint: "do so",
+		err := fromDatabase(fmt.Errorf("asked: %w", &pgconn.PgError{Code: code, Message: "said", Hint: "do so",
 			Detail: "Key (id)=(secret)"}))
 		refused(t, code, err, want.name, want.code)
 		var state *sqlstate.Error
@@ -34,10 +34,10 @@ func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
 		}
 	}
 	other := errors.New("the connection broke")
-	if got := answered(other); got != other {
+	if got := fromDatabase(other); got != other {
 		t.Errorf("what is no answer of a database: %v", got)
 	}
-	if err := answered(nil); err != nil {
+	if err := fromDatabase(nil); err != nil {
 		t.Errorf("no error: %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestEachNameHasItsSQLSTATE(t *testing.T) {
 		Blocked: "PC422", Conflict: "PC409"} {
 		refused(t, name, fail(name, "a hint", "%d of %s", 2, "x"), name, code)
 	}
-	refused(t, "missing", missing("memory"), NotFound, "PC404")
+	refused(t, "missing", notFound("memory"), NotFound, "PC404")
 }
 
 // A name blocks, whatever the caller accepts; what may be one blocks until the caller says that it is none; nothing

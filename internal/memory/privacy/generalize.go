@@ -80,12 +80,12 @@ func blocked(r generalize.Report, accept bool) error {
 // stays as private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the
 // caller does not see does not exist, and counts for nothing.
 func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
-	access, err := ids("access", g.Access)
+	access, err := checkIDs("access", g.Access)
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(id("the source", g.Source), text("the belief", g.Belief, maxBelief),
-		text("the note", g.Note, maxNote)); err != nil {
+	if err := firstError(checkID("the source", g.Source), checkText("the belief", g.Belief, maxBelief),
+		checkText("the note", g.Note, maxNote)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(g.Belief) == "" {
@@ -109,19 +109,19 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 	}
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	src, err := s.source(ctx, tx, g.Kind, g.Source, !g.Check)
 	if err != nil {
 		return nil, err
 	}
-	subjects, err := s.named(ctx, tx, src)
+	subjects, err := s.subjectsToHide(ctx, tx, src)
 	if err != nil {
 		return nil, err
 	}
 	corpus := &generalize.Corpus{}
-	if err := s.texts(ctx, tx, corpus, src); err != nil {
+	if err := s.addToCorpus(ctx, tx, corpus, src); err != nil {
 		return nil, err
 	}
 	in := generalize.Input{SourceID: src.id, Source: src.content, Subjects: subjects, Texts: []string{g.Belief},
@@ -139,21 +139,21 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 	if g.Access == nil {
 		access = nil
 	}
-	if out.Memory, err = s.drawn(ctx, tx, src, g, access); err != nil || out.Memory != nil {
+	if out.Memory, err = s.findDerived(ctx, tx, src, g, access); err != nil || out.Memory != nil {
 		out.Repeated = true
 		return out, err
 	}
-	if out.Memory, err = s.draw(ctx, tx, src, g, access); err != nil {
+	if out.Memory, err = s.insertDerived(ctx, tx, src, g, access); err != nil {
 		return nil, err
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	return out, nil
 }
 
 // original is the memory that a belief is drawn from.
-type original struct {
+type sourceMemory struct {
 	of       *policy.Memories
 	id       string
 	store    string
@@ -164,7 +164,7 @@ type original struct {
 
 // source reads a memory as the caller sees it. One that the caller may change is locked, so that the same belief is
 // drawn from it once; who may not change it can make nothing of it, for what was drawn from which stands in its store.
-func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*original, error) {
+func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
@@ -176,17 +176,17 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
-	var out *original
+	var out *sourceMemory
 	for _, m := range candidates {
-		sql := "SELECT " + selected(m) + ", " + catalog.QuoteIdent(m.Content) + "::pg_catalog.text FROM " +
+		sql := "SELECT " + memoryColumns(m) + ", " + catalog.QuoteIdent(m.Content) + "::pg_catalog.text FROM " +
 			m.Relation.Name.SQL() + " WHERE " + catalog.QuoteIdent(m.Key) + " = $1"
 		rows, err := tx.Query(ctx, sql, key)
 		if err != nil {
-			return nil, answered(err)
+			return nil, fromDatabase(err)
 		}
-		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*original, error) { return readOriginal(row, m) })
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*sourceMemory, error) { return readOriginal(row, m) })
 		if err != nil {
-			return nil, answered(err)
+			return nil, fromDatabase(err)
 		}
 		if len(found) == 0 {
 			continue
@@ -198,7 +198,7 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 		out = found[0]
 	}
 	if out == nil {
-		return nil, missing("memory")
+		return nil, notFound("memory")
 	}
 	if out.subjects == nil {
 		return nil, fail(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
@@ -207,15 +207,15 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 		m := out.of
 		if _, err := tx.Exec(ctx, "SELECT 1 FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+
 			" = $1 FOR UPDATE", key); err != nil {
-			return nil, answered(err)
+			return nil, fromDatabase(err)
 		}
 	}
 	return out, nil
 }
 
 // readOriginal reads what source selects. No list of subjects: nil.
-func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*original, error) {
-	out := &original{of: m}
+func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
+	out := &sourceMemory{of: m}
 	var store, teller, told, subjects, grants, evidence, content *string
 	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*original, error)
 
 // named are those whom a text must not name: whom the memory is about, and who told it, with what else the caller knows
 // that they are called.
-func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]generalize.Subject, error) {
+func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject, error) {
 	who := slices.Clone(src.subjects)
 	if src.teller != "" && !slices.Contains(s.ids, src.teller) && !slices.Contains(who, src.teller) {
 		who = append(who, src.teller)
@@ -249,7 +249,7 @@ func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]genera
 		" WHERE "+catalog.QuoteIdent(a.Store)+"::pg_catalog.text = $1 AND "+catalog.QuoteIdent(a.Subject)+
 		" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, who, maxAliases+1)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	var subject, alias *string
 	n := 0
@@ -262,7 +262,7 @@ func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]genera
 		}
 		return nil
 	}); err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	if n > maxAliases {
 		return nil, fail(Validation, "Write only names there that somebody is called.",
@@ -272,7 +272,7 @@ func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]genera
 }
 
 // texts reads memories of the caller's, the source among them, by which words count as rare.
-func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus, src *original) error {
+func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus, src *sourceMemory) error {
 	corpus.Add(src.content)
 	bytes := len(src.content)
 	for _, m := range s.privacy.Memories {
@@ -284,13 +284,13 @@ func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpu
 		rows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text, "+catalog.QuoteIdent(m.Content)+
 			"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", left)
 		if err != nil {
-			return answered(err)
+			return fromDatabase(err)
 		}
 		for rows.Next() && bytes <= maxRead {
 			var id, content *string
 			if err := rows.Scan(&id, &content); err != nil {
 				rows.Close()
-				return answered(err)
+				return fromDatabase(err)
 			}
 			if content != nil && (m != src.of || id == nil || *id != src.id) {
 				corpus.Add(*content)
@@ -299,33 +299,33 @@ func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpu
 		}
 		rows.Close()
 		if err := rows.Err(); err != nil {
-			return answered(err)
+			return fromDatabase(err)
 		}
 	}
 	return nil
 }
 
 // drawn finds the same belief, drawn from the same memory before and granted to the same; nil: there is none.
-func (s *session) drawn(ctx context.Context, tx pgx.Tx, src *original, g Generalization, access []string) (*Memory, error) {
+func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization, access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
 	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
 		"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
 	if l.Kind != "" {
 		from, values = from+" AND "+catalog.QuoteIdent(l.Kind)+" = $4", append(values, src.of.Kind)
 	}
-	rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+
+	rows, err := tx.Query(ctx, "SELECT "+memoryColumns(m)+" FROM "+m.Relation.Name.SQL()+
 		" WHERE "+catalog.QuoteIdent(m.Content)+" = $1 AND "+catalog.QuoteIdent(m.Key)+
 		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+from+") ORDER BY "+
 		catalog.QuoteIdent(m.Key)+" LIMIT 100", values...)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Memory, error) {
-		memory, _, err := scan(row, m)
+		memory, _, err := scanMemory(row, m)
 		return memory, err
 	})
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	for _, f := range found {
 		if access == nil || len(without(access, f.Access))+len(without(f.Access, access)) == 0 {
@@ -336,16 +336,16 @@ func (s *session) drawn(ctx context.Context, tx pgx.Tx, src *original, g General
 }
 
 // draw makes the belief, about nobody, and notes what it was drawn from.
-func (s *session) draw(ctx context.Context, tx pgx.Tx, src *original, g Generalization, access []string) (*Memory, error) {
+func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization, access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
 	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{src.store, g.Belief, encode(m.Subjects, nil)}
 	if access != nil {
 		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
 	}
-	out, _, err := scan(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
-		places(len(columns))+") RETURNING "+selected(m), values...), m)
+	out, _, err := scanMemory(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
+		placeholders(len(columns))+") RETURNING "+memoryColumns(m), values...), m)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	columns, values = []string{l.Store, l.Made, l.Source}, []any{src.store, out.ID, src.id}
 	if l.Kind != "" {
@@ -354,9 +354,9 @@ func (s *session) draw(ctx context.Context, tx pgx.Tx, src *original, g Generali
 	if l.Note != "" {
 		columns, values = append(columns, l.Note), append(values, g.Note)
 	}
-	if _, err := tx.Exec(ctx, "INSERT INTO "+l.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
-		places(len(columns))+")", values...); err != nil {
-		return nil, answered(err)
+	if _, err := tx.Exec(ctx, "INSERT INTO "+l.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
+		placeholders(len(columns))+")", values...); err != nil {
+		return nil, fromDatabase(err)
 	}
 	return out, nil
 }

@@ -25,16 +25,16 @@ func auditing(k *kernle) {
 	subject := func(id string) identity.Caller { return identity.Caller{Role: identity.Subject, Subject: id} }
 	control := must[*pgx.Conn](k, "connect")(k.desk.ConnectControl(ctx))
 	defer control.Close(ctx)
-	may := func(caller, about, kind, key string) []found {
+	may := func(caller, about, kind, key string) []foundMemory {
 		k.Helper()
 		a := auditor{control: control}
-		return must[[]found](k, caller)(a.rows(ctx, caller, about, kind, key, nil, 100))
+		return must[[]foundMemory](k, caller)(a.rows(ctx, caller, about, kind, key, nil, 100))
 	}
 	// told are all the memories that somebody may ask about, by kind and id.
 	told := func(caller string) map[string]AuditedMemory {
 		k.Helper()
 		p := k.desk.Policy()
-		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*matter{}}
+		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*storeRecords{}}
 		out := map[string]AuditedMemory{}
 		for _, r := range must[[]AuditedMemory](k, caller)(a.reports(ctx, k.desk, caller, may(caller, "", "", ""))) {
 			out[r.Kind+" "+r.ID] = r
@@ -109,13 +109,13 @@ func auditing(k *kernle) {
 		k.Errorf("a guardian is told of %d memories, a public one among them", len(guardian))
 	}
 	if list := may("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
-		func(f found) bool { return !slices.Equal(f.speaks, []string{"human:kid"}) }) {
+		func(f foundMemory) bool { return !slices.Equal(f.speaks, []string{"human:kid"}) }) {
 		k.Errorf("a subject may ask about %+v", list)
 	}
 	// What became of grants, the first first.
 	h := owner["episode episode:mine"].History
 	if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
-		!slices.Equal(h[0].Grantees, []string{forgotten}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
+		!slices.Equal(h[0].Grantees, []string{erasedID}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
 		h[1].By != "postgres" {
 		k.Errorf("what became of it: %+v", h)
 	}
@@ -139,7 +139,7 @@ func auditing(k *kernle) {
 		After: first.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
 		k.Errorf("a place that somebody else was given: %+v, %v", out, err)
 	}
-	for what, list := range map[string][]found{
+	for what, list := range map[string][]foundMemory{
 		"who sees it": may("si:bella", "", "", "episode:1"), "a guardian elsewhere": may("human:mallory", "", "",
 			"episode:1"), "another subject": may("human:mira", "", "", "episode:1"),
 		"the owner, of nobody there": may("si:ash", "dog:bell", "", ""), "the owner, of a longer id": may("si:ash",

@@ -129,7 +129,7 @@ func contexts(k *kernle) {
 		{"without a store", "vet", ContextRequest{Context: "ctx:newer"}, Context{}, NotFound, "PC404"},
 		{"in a store of others", "mallory", ContextRequest{Context: "ctx:newer", Store: "ash"}, Context{}, NotFound, "PC404"},
 	} {
-		got, err := k.session(c.by).make(ctx, c.e, []string{}, c.e.Access)
+		got, err := k.session(c.by).insertContext(ctx, c.e, []string{}, c.e.Access)
 		if c.name != "" {
 			refused(k.T, "a new one "+c.what, err, c.name, c.code)
 		} else if err != nil || got.Name != c.e.Context || got.Store != c.want.Store ||
@@ -138,13 +138,13 @@ func contexts(k *kernle) {
 		}
 	}
 	theirs := show("mallory", "ctx:health")
-	if err := k.session("mallory").join(ctx, &theirs, []string{"si:rex"}); err != nil ||
+	if err := k.session("mallory").addParticipants(ctx, &theirs, []string{"si:rex"}); err != nil ||
 		!slices.Equal(theirs.Participants, []string{"si:mallory", "si:rex"}) ||
 		!slices.Equal(theirs.Access, []string{"*"}) {
 		k.Errorf("one more, where new memories are granted to others: %+v, %v", theirs, err)
 	}
 	gone := Context{Name: "ctx:none", Store: "mallory", Owner: true}
-	refused(k.T, "one more in what has gone", k.session("mallory").join(ctx, &gone, []string{"si:rex"}), NotFound,
+	refused(k.T, "one more in what has gone", k.session("mallory").addParticipants(ctx, &gone, []string{"si:rex"}), NotFound,
 		"PC404")
 	_, err = k.desk.MakeContext(ctx, as("ash"), ContextRequest{Context: "ctx:talk"})
 	refused(k.T, "one that is there is made", err, Conflict, "PC409")
@@ -164,10 +164,10 @@ func contexts(k *kernle) {
 			contexts.Defaults.Column = ""
 			p.Contexts = &contexts
 		})
-		_, err := k.session("ash").make(ctx, ContextRequest{Context: "ctx:plain", Access: []string{"human:mira"}}, nil, nil)
+		_, err := k.session("ash").insertContext(ctx, ContextRequest{Context: "ctx:plain", Access: []string{"human:mira"}}, nil, nil)
 		refused(t, "grants of its own, without a column for them", err, Validation, "PC422")
 		theirs := show("mallory", "ctx:health")
-		if err := k.session("mallory").join(ctx, &theirs, []string{"si:late"}); err != nil ||
+		if err := k.session("mallory").addParticipants(ctx, &theirs, []string{"si:late"}); err != nil ||
 			!slices.Equal(theirs.Access, []string{"si:mallory", "si:rex", "si:late", "ctx:health"}) {
 			t.Errorf("joined: %+v, %v", theirs, err)
 		}

@@ -43,8 +43,8 @@ func generalizing(k *kernle) {
 	} {
 		s := k.session("ash")
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
-		src := must[*original](k, id)(s.source(ctx, tx, "", id, false))
-		if diff := cmp.Diff(want, must[[]generalize.Subject](k, id)(s.named(ctx, tx, src))); diff != "" {
+		src := must[*sourceMemory](k, id)(s.source(ctx, tx, "", id, false))
+		if diff := cmp.Diff(want, must[[]generalize.Subject](k, id)(s.subjectsToHide(ctx, tx, src))); diff != "" {
 			k.Errorf("whom a text drawn from %s must not name: %s", id, diff)
 		}
 		_ = tx.Rollback(ctx)
@@ -91,8 +91,8 @@ func generalizing(k *kernle) {
 	} {
 		s := k.session("ash")
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
-		src := must[*original](k, c.source)(s.source(ctx, tx, "", c.source, false))
-		if got, err := s.drawn(ctx, tx, src, Generalization{Belief: c.belief}, c.access); err != nil ||
+		src := must[*sourceMemory](k, c.source)(s.source(ctx, tx, "", c.source, false))
+		if got, err := s.findDerived(ctx, tx, src, Generalization{Belief: c.belief}, c.access); err != nil ||
 			(got != nil) != c.same {
 			k.Errorf("a belief drawn before, %s: %+v, %v", c.what, got, err)
 		}
@@ -154,7 +154,7 @@ func generalizing(k *kernle) {
 			g.Aliases = nil
 			p.Generalize = &g
 		})
-		if got, err := k.session("ash").named(ctx, nil, &original{subjects: []string{"dog:bella"},
+		if got, err := k.session("ash").subjectsToHide(ctx, nil, &sourceMemory{subjects: []string{"dog:bella"},
 			teller: "dog:bella"}); err != nil || len(got) != 1 || got[0].Aliases != nil {
 			t.Errorf("without aliases: %+v, %v", got, err)
 		}

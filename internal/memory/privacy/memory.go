@@ -43,20 +43,20 @@ type NewMemory struct {
 // AddMemory makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where
 // too much is.
 func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory) (*Memory, error) {
-	subjects, err := ids("subjects", n.Subjects)
+	subjects, err := checkIDs("subjects", n.Subjects)
 	if err != nil {
 		return nil, err
 	}
-	consent, err := ids("consent", n.Consent)
+	consent, err := checkIDs("consent", n.Consent)
 	if err != nil {
 		return nil, err
 	}
-	access, err := ids("access", n.Access)
+	access, err := checkIDs("access", n.Access)
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store),
-		optional("the source", n.Source), optional("the memory that it was told from", n.ToldFrom)); err != nil {
+	if err := firstError(checkText("the content", n.Content, maxContent), checkOptionalID("the store", n.Store),
+		checkOptionalID("the source", n.Source), checkOptionalID("the memory that it was told from", n.ToldFrom)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {
@@ -103,11 +103,11 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 		}
 		columns, values = append(columns, m.ToldFrom), append(values, n.ToldFrom)
 	}
-	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) +
-		") RETURNING " + selected(m)
-	out, _, err := scan(s.conn.QueryRow(ctx, sql, values...), m)
+	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quotedList(columns) + ") VALUES (" + placeholders(len(columns)) +
+		") RETURNING " + memoryColumns(m)
+	out, _, err := scanMemory(s.conn.QueryRow(ctx, sql, values...), m)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	return out, nil
 }
@@ -116,7 +116,7 @@ func noKind(p *policy.Privacy) error {
 	return fail(Validation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
 }
 
-func quoted(columns []string) string {
+func quotedList(columns []string) string {
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = catalog.QuoteIdent(c)
@@ -124,7 +124,7 @@ func quoted(columns []string) string {
 	return strings.Join(out, ", ")
 }
 
-func places(n int) string {
+func placeholders(n int) string {
 	out := make([]string, n)
 	for i := range out {
 		out[i] = "$" + itoa(i+1)
@@ -133,7 +133,7 @@ func places(n int) string {
 }
 
 // selected are the columns of a memory, as texts.
-func selected(m *policy.Memories) string {
+func memoryColumns(m *policy.Memories) string {
 	columns := []string{m.Key, m.Store, m.Source, m.ToldFrom, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
 	out := make([]string, len(columns))
 	for i, c := range columns {
@@ -146,7 +146,7 @@ func selected(m *policy.Memories) string {
 }
 
 // scan reads what selected selects. false: the grants are no list.
-func scan(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
+func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	out := &Memory{Kind: m.Kind}
 	var store, source, told, subjects, grants, evidence *string
 	if err := row.Scan(&out.ID, &store, &source, &told, &subjects, &grants, &evidence); err != nil {
@@ -183,7 +183,7 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 			inContext = ""
 			var pg *pgconn.PgError
 			if errors.As(err, &pg) {
-				return "", answered(err)
+				return "", fromDatabase(err)
 			}
 		}
 	}
@@ -220,10 +220,10 @@ func (s *session) stores(ctx context.Context) ([]string, error) {
 	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(x.ID)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+
 		" WHERE "+catalog.QuoteIdent(x.Owner)+" = $1 ORDER BY 1 LIMIT 100", s.entity)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, answered(err)
+	return out, fromDatabase(err)
 }
 
 // find looks a memory up by its id, among those that the caller sees. A kind that the id begins with is where it is.
@@ -242,21 +242,21 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 	var of *policy.Memories
 	var out *Memory
 	for _, m := range candidates {
-		rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+
+		rows, err := tx.Query(ctx, "SELECT "+memoryColumns(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+
 			catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key)
 		if err != nil {
-			return nil, nil, answered(err)
+			return nil, nil, fromDatabase(err)
 		}
 		type found struct {
 			memory *Memory
 			ok     bool
 		}
 		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) {
-			memory, ok, err := scan(row, m)
+			memory, ok, err := scanMemory(row, m)
 			return found{memory, ok}, err
 		})
 		if err != nil {
-			return nil, nil, answered(err)
+			return nil, nil, fromDatabase(err)
 		}
 		if len(all) == 0 {
 			continue
@@ -270,7 +270,7 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 		}
 	}
 	if of == nil {
-		return nil, nil, missing("memory")
+		return nil, nil, notFound("memory")
 	}
 	return of, out, nil
 }
@@ -316,18 +316,18 @@ func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantCha
 
 func (d *Service) change(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
 	error) {
-	who, err := ids("those concerned", change.Who)
+	who, err := checkIDs("those concerned", change.Who)
 	if err != nil {
 		return nil, err
 	}
 	if len(who) == 0 {
 		return nil, fail(Validation, "Name an id.", "nobody is named")
 	}
-	consent, err := ids("consent", change.Consent)
+	consent, err := checkIDs("consent", change.Consent)
 	if err != nil {
 		return nil, err
 	}
-	if err := id("the memory's id", change.ID); err != nil {
+	if err := checkID("the memory's id", change.ID); err != nil {
 		return nil, err
 	}
 	s, err := d.open(ctx, c, "", change.Reason)
@@ -337,7 +337,7 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 	defer s.close(ctx)
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	m, memory, err := s.find(ctx, tx, change.Kind, change.ID)
@@ -365,14 +365,14 @@ func (d *Service) change(ctx context.Context, c identity.Caller, change GrantCha
 		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+
 			catalog.QuoteIdent(m.Key)+" = $1", values...)
 		if err != nil {
-			return nil, answered(err)
+			return nil, fromDatabase(err)
 		}
 		if tag.RowsAffected() != 1 {
-			return nil, missing("memory")
+			return nil, notFound("memory")
 		}
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	out.Memory = *memory
 	return out, nil

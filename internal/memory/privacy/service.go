@@ -64,7 +64,7 @@ func (d *Service) attributes(c identity.Caller) map[string]string {
 }
 
 // own are the ids of somebody with these attributes: the entity, then its roles.
-func own(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
+func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
 	entity = attributes[p.Entity]
 	if entity != "" {
 		all = append(all, entity)
@@ -97,29 +97,29 @@ func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why st
 		return nil, fail(Forbidden, "Use the token of an agent: pgconsent token add --role agent.",
 			"only an agent has memories: this token is that of a %s", c.Role)
 	}
-	if err := firstError(optional("the context", inContext), reason(why)); err != nil {
+	if err := firstError(checkOptionalID("the context", inContext), checkReason(why)); err != nil {
 		return nil, err
 	}
-	entity, all := own(section, d.attributes(c))
+	entity, all := entityAndRoles(section, d.attributes(c))
 	if entity == "" {
 		return nil, fail(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
 	}
 	conn, err := d.ConnectCaller(ctx, c)
 	if err != nil {
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	s := &session{conn: conn, policy: p, privacy: section, entity: entity, ids: all}
-	patience := d.LockTimeout
-	if patience == 0 {
-		patience = 5 * time.Second
+	timeout := d.LockTimeout
+	if timeout == 0 {
+		timeout = 5 * time.Second
 	}
-	set := "SET lock_timeout = " + strconv.FormatInt(patience.Milliseconds(), 10)
+	set := "SET lock_timeout = " + strconv.FormatInt(timeout.Milliseconds(), 10)
 	if why != "" {
 		set += "; SET pgconsent.reason = " + catalog.QuoteLiteral(why)
 	}
 	if _, err := conn.Exec(ctx, set); err != nil {
 		s.close(ctx)
-		return nil, answered(err)
+		return nil, fromDatabase(err)
 	}
 	if inContext != "" {
 		if err := s.enter(ctx, inContext); err != nil {
@@ -142,9 +142,9 @@ func (s *session) enter(ctx context.Context, name string) error {
 		catalog.QuoteLiteral(name))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == string(sqlstate.InsufficientPrivilege) {
-		return missing("context")
+		return notFound("context")
 	}
-	return answered(err)
+	return fromDatabase(err)
 }
 
 // decode reads a list as its column holds it; nil, false: it is none.

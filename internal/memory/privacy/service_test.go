@@ -226,7 +226,7 @@ func TestWhoSomebodyIs(t *testing.T) {
 		{map[string]string{"roles": "{role:vet}"}, "", []string{"role:vet"}},
 		{map[string]string{"user": "x", "roles": "role:vet", "other": "role:admin"}, "x", []string{"x", "role:vet"}},
 	} {
-		if entity, all := own(p, c.attributes); entity != c.entity || !slices.Equal(all, c.all) {
+		if entity, all := entityAndRoles(p, c.attributes); entity != c.entity || !slices.Equal(all, c.all) {
 			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, all, c.entity, c.all)
 		}
 	}
@@ -285,7 +285,7 @@ func TestWhatThePolicyDoesNotHave(t *testing.T) {
 	if got, err := s.stores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
 		t.Errorf("stores %q, %v", got, err)
 	}
-	if got, err := s.wards(ctx, "dog:bella"); err != nil || got != nil {
+	if got, err := s.storesOfWard(ctx, "dog:bella"); err != nil || got != nil {
 		t.Errorf("wards %q, %v", got, err)
 	}
 	if got, err := s.storesOfWards(ctx); err != nil || got != nil {
@@ -297,7 +297,7 @@ func TestWhatThePolicyDoesNotHave(t *testing.T) {
 func TestAColumnIsStamped(t *testing.T) {
 	stamps := []policy.Stamp{{Column: "grantor"}, {Column: "source", Unless: predicate.Open{}}}
 	for column, want := range map[string]bool{"grantor": true, "source": false, "other": false} {
-		if got := stamped(stamps, column); got != want {
+		if got := isStamped(stamps, column); got != want {
 			t.Errorf("%s: %v", column, got)
 		}
 	}

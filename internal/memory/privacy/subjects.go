@@ -8,7 +8,7 @@ import (
 )
 
 // mostLooked are the memories that are looked at for whom they are about.
-const mostLooked = 2000
+const maxAudited = 2000
 
 // AuditableSubjects are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks
 // for, and those whom memories of its own are about. Who has no memory about them is not among them.
@@ -17,7 +17,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 	if err != nil {
 		return nil, false, err
 	}
-	caller, err := d.looker(section, c)
+	caller, err := d.auditCaller(section, c)
 	if err != nil {
 		return nil, false, err
 	}
@@ -26,7 +26,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 		return nil, false, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	rows, err := auditor{control: control}.rows(ctx, caller, "", "", "", nil, mostLooked)
+	rows, err := auditor{control: control}.rows(ctx, caller, "", "", "", nil, maxAudited)
 	if err != nil {
 		return nil, false, err
 	}
@@ -39,7 +39,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	if more = len(rows) == mostLooked || len(all) > most; len(all) > most {
+	if more = len(rows) == maxAudited || len(all) > most; len(all) > most {
 		all = all[:most]
 	}
 	return all, more, nil

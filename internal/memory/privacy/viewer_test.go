@@ -16,7 +16,7 @@ func told(t *testing.T) auditor {
 	p := withoutDatabase(t).Policy()
 	section := *p.Privacy()
 	section.Consents = &policy.Consents{Scope: "scope"}
-	return auditor{policy: p, privacy: &section, stores: map[string]*matter{
+	return auditor{policy: p, privacy: &section, stores: map[string]*storeRecords{
 		"ash": {
 			consents: []record{
 				{"consent:1", "human:sean", "si:bella", "*", "2026"},
@@ -58,7 +58,7 @@ func TestWhichConsentCounts(t *testing.T) {
 		{"of a guardian elsewhere", "dog:bella", somebody("si:rex"), "note:1", nil, ""},
 		{"of nobody", "human:mira", somebody("si:bella"), "note:1", nil, ""},
 	} {
-		got, ok := a.agreed(c.subject, c.who, found{store: "ash", key: c.key, grants: c.grants})
+		got, ok := a.agreement(c.subject, c.who, foundMemory{store: "ash", key: c.key, grants: c.grants})
 		if ok != (c.want != "") || got.Record != c.want || ok && (got.Subject != c.subject ||
 			got.Guardian != (got.Grantor != c.subject)) {
 			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
@@ -66,7 +66,7 @@ func TestWhichConsentCounts(t *testing.T) {
 	}
 	// Where records have no scope each is about everything.
 	a.privacy.Consents.Scope = ""
-	if got, ok := a.agreed("human:lou", somebody("si:bella"), found{store: "ash", key: "note:70"}); !ok ||
+	if got, ok := a.agreement("human:lou", somebody("si:bella"), foundMemory{store: "ash", key: "note:70"}); !ok ||
 		got.Record != "consent:4" {
 		t.Errorf("without scopes: %+v", got)
 	}
@@ -96,12 +96,12 @@ func TestThroughWhichGrant(t *testing.T) {
 		{"what is no context", somebody("human:sean"), "", []string{"ctx:none"}, "", ""},
 		{"nothing", somebody("human:sean"), "", nil, "", ""},
 	} {
-		if grant, by := a.grantOf(c.who, c.in, found{store: "ash", grants: c.grants}); grant != c.grant || by != c.by {
+		if grant, by := a.grantOf(c.who, c.in, foundMemory{store: "ash", grants: c.grants}); grant != c.grant || by != c.by {
 			t.Errorf("%s: %q in %q, want %q in %q", c.what, grant, by, c.grant, c.by)
 		}
 	}
 	a.privacy.All = "" // there is no word for everybody: "" is no grant
-	if grant, _ := a.grantOf(somebody("si:rex"), "", found{store: "ash", grants: []string{""}}); grant != "" {
+	if grant, _ := a.grantOf(somebody("si:rex"), "", foundMemory{store: "ash", grants: []string{""}}); grant != "" {
 		t.Errorf("without a word for everybody: %q", grant)
 	}
 }
@@ -110,7 +110,7 @@ func TestThroughWhichGrant(t *testing.T) {
 // not told.
 func TestWhatIsToldOfAViewer(t *testing.T) {
 	a := told(t)
-	row := found{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
+	row := foundMemory{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
 		subjects: []string{"dog:bella", "human:noor", "human:mira"}}
 	guardian := Agreement{Subject: "dog:bella", Grantor: "human:sean", Guardian: true, Grantee: "si:bella", Scope: "*",
 		Record: "consent:1", Given: "2026"}
@@ -151,7 +151,7 @@ func TestWhoIsAskedFor(t *testing.T) {
 		"vet_elsewhere": {"user": "human:vet", "roles": "{role:vet}", "team": "team:a"}, "nobody": {"team": "team:b"},
 	}
 	var got []string
-	for _, c := range a.candidates(logins, []found{
+	for _, c := range a.candidates(logins, []foundMemory{
 		{store: "ash", grants: []string{"si:ash", "si:rex", "role:vet", "*", "ctx:health", "si:rex"}},
 		{store: "mallory", grants: []string{"ctx:health", "ctx:none"}},
 	}) {
@@ -169,7 +169,7 @@ func TestWhoIsAskedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"user": "si:rex", "roles": "{}"}, a.stranger("si:rex")); diff != "" {
+	if diff := cmp.Diff(map[string]string{"user": "si:rex", "roles": "{}"}, a.strangerAttributes("si:rex")); diff != "" {
 		t.Errorf("somebody of whom only an id is known: %s", diff)
 	}
 }
@@ -185,7 +185,7 @@ func TestAttributesAreTheSame(t *testing.T) {
 		{map[string]string{"user": "a", "other": ""}, false},
 		{map[string]string{"user": "a", "team": "", "other": ""}, false},
 	} {
-		if got := same(one, c.other); got != c.want {
+		if got := equalAttributes(one, c.other); got != c.want {
 			t.Errorf("%v: %v", c.other, got)
 		}
 	}
@@ -193,21 +193,21 @@ func TestAttributesAreTheSame(t *testing.T) {
 
 // A place is what an answer gave: of three texts. Anything else is refused.
 func TestPlacesInAReport(t *testing.T) {
-	row := found{store: "ash", kind: "note", key: "note:1"}
-	if got, err := place(row.place()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
+	row := foundMemory{store: "ash", kind: "note", key: "note:1"}
+	if got, err := parseCursor(row.cursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := place(""); err != nil || got != nil {
+	if got, err := parseCursor(""); err != nil || got != nil {
 		t.Errorf("no place: %q, %v", got, err)
 	}
 	encoded := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for what, after := range map[string]string{
 		"no base64": "*", "padded": base64.URLEncoding.EncodeToString([]byte(`["a","b","cc"]`)) + "=",
-		"no JSON": encoded("a"), "two": placed("a", "b"), "four": placed("a", "b", "c", "d"),
-		"numbers": encoded(`["a","b",1]`), "a NUL": placed("a", "b", "c\x00"),
+		"no JSON": encoded("a"), "two": encodeCursor("a", "b"), "four": encodeCursor("a", "b", "c", "d"),
+		"numbers": encoded(`["a","b",1]`), "a NUL": encodeCursor("a", "b", "c\x00"),
 		"no UTF-8": encoded("[\"a\",\"b\",\"\xff\"]"), "null": encoded("null"),
 	} {
-		_, err := place(after)
+		_, err := parseCursor(after)
 		refused(t, what, err, Validation, "PC422")
 	}
 }

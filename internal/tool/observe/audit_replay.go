@@ -114,7 +114,7 @@ func (r *AuditReplay) add(d audit.Decision) {
 // judge says what becomes of a decision.
 func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 	allowed := d.Verdict == "allow"
-	if why := r.refuses(d); why != "" {
+	if why := r.whyAlwaysRefused(d); why != "" {
 		if allowed {
 			return BecomesRefused, why
 		}
@@ -137,7 +137,7 @@ func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 			return Undecided, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
 		}
 	}
-	if lost := r.lost(d); lost != "" {
+	if lost := r.missingColumns(d); lost != "" {
 		return LosesColumns, lost
 	}
 	if allowed {
@@ -147,7 +147,7 @@ func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 }
 
 // refuses is why every statement with these tables and functions is refused; "": not every one is.
-func (r *AuditReplay) refuses(d audit.Decision) string {
+func (r *AuditReplay) whyAlwaysRefused(d audit.Decision) string {
 	for _, t := range d.Tables {
 		name, ok := nameOf(t.Name)
 		if !ok || name.Schema == "pg_catalog" || name.Schema == "information_schema" {
@@ -224,7 +224,7 @@ func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 			return "", "the record names " + t.Name
 		}
 		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.Source, ByKey: t.ByKey, Written: t.Written}
-		if !r.sourced(&a) && r.policy.HasContracts() {
+		if !r.sourceFor(&a) && r.policy.HasContracts() {
 			return "", "whether it searches " + t.Name + " by likeness is not recorded"
 		}
 		s.Accesses = append(s.Accesses, a)
@@ -237,7 +237,7 @@ func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 }
 
 // sourced has the source as this policy calls it: what is metadata, and what an embedding, each policy says for itself.
-func (r *AuditReplay) sourced(a *policy.Access) bool {
+func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {
 	case object == nil || a.Source == policy.Writes || a.Source == policy.Calls || a.Source == policy.Vector:
@@ -262,7 +262,7 @@ func (r *AuditReplay) sourced(a *policy.Access) bool {
 }
 
 // lost are the columns that would not be there, or be masked.
-func (r *AuditReplay) lost(d audit.Decision) string {
+func (r *AuditReplay) missingColumns(d audit.Decision) string {
 	var gone, masked []string
 	for _, t := range d.Tables {
 		table, ok := r.table(t.Name)

@@ -38,11 +38,11 @@ func Statements(in io.Reader, f func(sql string) error) error {
 var csvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [^,]*,("[^"]*")?,("[^"]*")?,\d*,`)
 
 // logged is a message that holds a statement.
-var logged = regexp.MustCompile(
+var loggedMessage = regexp.MustCompile(
 	`(?s)^(?:duration: [0-9.]+ ms  )?(?:statement|execute [^:]*|execute fetch from [^:]*): (.*)$`)
 
 func statement(message string) (string, bool) {
-	m := logged.FindStringSubmatch(message)
+	m := loggedMessage.FindStringSubmatch(message)
 	if m == nil {
 		return "", false
 	}

@@ -52,7 +52,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		NewVersion: o.New.Policy.Version(), Tables: []Table{},
 		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy,
 			o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
-		Restrictions: shape(o.Old.Policy, o.New.Policy), Notes: []string{}}
+		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
 	for _, relation := range relations(o.Old.Policy, o.New.Policy) {
 		before, was := o.Old.Policy.Table(relation.Name)
@@ -60,12 +60,12 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		t := Table{Name: relation.Name.String(), WasListed: was, IsListed: is, Columns: columns(before, after),
 			Write: writes(before, after), Rows: []Rows{}, SameRule: true}
 		if t.Rows, err = o.rows(ctx, tx, relation,
-			groups, func(g group) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
+			groups, func(g agentGroup) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
 			return nil, err
 		}
 		t.SameRule = len(t.Rows) == 0
 		if t.Groups, err = o.rows(ctx, tx, relation, groups,
-			func(g group) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
+			func(g agentGroup) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
 			return nil, err
 		}
 		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
@@ -78,8 +78,8 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 }
 
 // rows are counted by two rules, for the agents for whom they differ.
-func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []group,
-	rules func(group) (old, now string)) ([]Rows, error) {
+func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []agentGroup,
+	rules func(agentGroup) (old, now string)) ([]Rows, error) {
 	type pair struct{ old, now string }
 	var pairs []pair
 	agents := map[pair][]string{}
@@ -124,14 +124,14 @@ func failed(r *catalog.Relation, err error) error {
 }
 
 // group are agents with equal attributes.
-type group struct {
+type agentGroup struct {
 	agents   []string
 	old, new map[string]string
 }
 
-func (o Options) groups(r *Report) []group {
-	var out []group
-	var lacks missing
+func (o Options) groups(r *Report) []agentGroup {
+	var out []agentGroup
+	var lacks missingValues
 	values := func(side Side, agent string) map[string]string {
 		out := map[string]string{}
 		for _, a := range side.Policy.Attributes() {
@@ -144,14 +144,14 @@ func (o Options) groups(r *Report) []group {
 			if ok {
 				out[a.Name] = value
 			} else {
-				lacks.add(side.Path, agent, lack{a.Name, a.Source == "credential"})
+				lacks.add(side.Path, agent, attributeSource{a.Name, a.Source == "credential"})
 			}
 		}
 		return out
 	}
 	for _, agent := range slices.Sorted(maps.Keys(o.Agents)) {
-		g := group{[]string{agent}, values(o.Old, agent), values(o.New, agent)}
-		if i := slices.IndexFunc(out, func(h group) bool {
+		g := agentGroup{[]string{agent}, values(o.Old, agent), values(o.New, agent)}
+		if i := slices.IndexFunc(out, func(h agentGroup) bool {
 			return maps.Equal(g.old, h.old) && maps.Equal(g.new, h.new)
 		}); i >= 0 {
 			out[i].agents = append(out[i].agents, agent)
@@ -194,7 +194,7 @@ func counts(t *policy.Table, attributes map[string]string) string {
 }
 
 // chunk is how many pages are looked at before the progress is told.
-var chunk int64 = 4096
+var progressPages int64 = 4096
 
 // count evaluates both rules on every row of a table.
 func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string, o Options, agents []string) (Rows, error) {
@@ -208,15 +208,15 @@ func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string,
 		return out, err
 	}
 	what := r.Name.String() + " for " + strings.Join(agents, ", ")
-	for page := int64(0); ; page += chunk {
+	for page := int64(0); ; page += progressPages {
 		o.Progress(what, min(page, pages), pages)
 		part := inner
-		last := page+chunk >= pages
+		last := page+progressPages >= pages
 		switch {
-		case pages > chunk && last:
+		case pages > progressPages && last:
 			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)'", page)
-		case pages > chunk:
-			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+chunk)
+		case pages > progressPages:
+			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+progressPages)
 		}
 		var a, b, c, d int64
 		if err := tx.QueryRow(ctx, sql+part+") AS t").Scan(&a, &b, &c, &d); err != nil {

@@ -8,26 +8,26 @@ import (
 
 // missing gathers which agents have no value for which attribute, so that each attribute has one note, however many
 // agents and whether one policy asks for it or both.
-type missing struct {
-	order []lack
-	of    map[lack]*lacking
+type missingValues struct {
+	order  []attributeSource
+	agents map[attributeSource]*agentsWithout
 }
 
-type lack struct {
+type attributeSource struct {
 	attribute  string
 	credential bool // is where its value would come from
 }
 
-type lacking struct{ agents, paths []string }
+type agentsWithout struct{ agents, paths []string }
 
-func (m *missing) add(path, agent string, l lack) {
-	if m.of == nil {
-		m.of = map[lack]*lacking{}
+func (m *missingValues) add(path, agent string, l attributeSource) {
+	if m.agents == nil {
+		m.agents = map[attributeSource]*agentsWithout{}
 	}
-	who := m.of[l]
+	who := m.agents[l]
 	if who == nil {
-		who = &lacking{}
-		m.of[l] = who
+		who = &agentsWithout{}
+		m.agents[l] = who
 		m.order = append(m.order, l)
 	}
 	if !slices.Contains(who.agents, agent) {
@@ -39,15 +39,15 @@ func (m *missing) add(path, agent string, l lack) {
 }
 
 // namedAgents is how many agents a note names.
-const namedAgents = 6
+const maxNamedAgents = 6
 
-func (m *missing) notes() []string {
+func (m *missingValues) notes() []string {
 	var out []string
 	for _, l := range m.order {
-		agents, paths := m.of[l].agents, m.of[l].paths
+		agents, paths := m.agents[l].agents, m.agents[l].paths
 		who := "agent " + agents[0] + " has"
-		if n := len(agents); n > namedAgents {
-			who = fmt.Sprintf("agents %s and %d more have", strings.Join(agents[:namedAgents], ", "), n-namedAgents)
+		if n := len(agents); n > maxNamedAgents {
+			who = fmt.Sprintf("agents %s and %d more have", strings.Join(agents[:maxNamedAgents], ", "), n-maxNamedAgents)
 		} else if n > 1 {
 			who = "agents " + strings.Join(agents, ", ") + " have"
 		}

@@ -6,15 +6,15 @@ import (
 )
 
 func TestNotesOfWhatIsMissing(t *testing.T) {
-	var m missing
+	var m missingValues
 	for _, agent := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		for _, path := range []string{"old.yaml", "new.yaml"} {
-			m.add(path, agent, lack{"context", false})
+			m.add(path, agent, attributeSource{"context", false})
 		}
 	}
-	m.add("new.yaml", "a", lack{"team", true})
-	m.add("new.yaml", "b", lack{"team", true})
-	m.add("old.yaml", "b", lack{"user", true})
+	m.add("new.yaml", "a", attributeSource{"team", true})
+	m.add("new.yaml", "b", attributeSource{"team", true})
+	m.add("old.yaml", "b", attributeSource{"user", true})
 	want := []string{
 		"agents a, b, c, d, e, f and 2 more have no context, which is not of the credential: what needs it counts " +
 			"as hidden; --set says what the agent has SET, --value context=… what it is",

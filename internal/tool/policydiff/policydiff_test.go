@@ -85,8 +85,8 @@ var agents = map[string]map[string]string{"north": {"team": "n"}, "also": {"team
 // of ours is in the database, and the comparison leaves nothing there.
 func TestCompareIsWhatHappens(t *testing.T) {
 	tier.All(t)
-	defer func(was int64) { chunk = was }(chunk)
-	chunk = 2
+	defer func(was int64) { progressPages = was }(progressPages)
+	progressPages = 2
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), schema); err != nil {

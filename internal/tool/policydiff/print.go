@@ -112,11 +112,11 @@ func (p Printer) rows(what string, rows []Rows) {
 
 func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 	for i, key := range keys {
-		text := plain(key[0])
+		text := printable(key[0])
 		if len(key) > 1 {
 			var parts []string
 			for j, v := range key {
-				parts = append(parts, r.Key[j]+"="+plain(v))
+				parts = append(parts, r.Key[j]+"="+printable(v))
 			}
 			text = "(" + strings.Join(parts, ", ") + ")"
 		}
@@ -128,7 +128,7 @@ func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 }
 
 // plain is a value of a row without what would end the line or act on a terminal: an agent may have written it.
-func plain(value string) string {
+func printable(value string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '

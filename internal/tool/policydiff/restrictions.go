@@ -19,7 +19,7 @@ func changes(before, after map[string]string) Change {
 		case !there:
 			c.Gained = append(c.Gained, described(name, now))
 		case was != now:
-			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, or(was), or(now)))
+			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, orDefault(was), orDefault(now)))
 		}
 	}
 	for name := range before {
@@ -40,7 +40,7 @@ func described(name, what string) string {
 	return name + " (" + what + ")"
 }
 
-func or(what string) string {
+func orDefault(what string) string {
 	if what == "" {
 		return "as it is"
 	}
@@ -168,7 +168,7 @@ func views(before, after *policy.Policy) Change {
 
 // shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider
 // is not told, nor how many statements it concerns.
-func shape(before, after *policy.Policy) []string {
+func boundChanges(before, after *policy.Policy) []string {
 	was, is := before.Restrictions(), after.Restrictions()
 	out := []string{}
 	for name, now := range is {

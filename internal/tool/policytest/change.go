@@ -15,15 +15,15 @@ import (
 
 // change does what the owner does: the rows of a table, or SQL. An error is of type policy.Errors where the file is at
 // fault.
-func (b *built) change(ctx context.Context, conn *pgx.Conn, changes []Change) error {
+func (b *template) change(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if c.Table == "" {
 			if _, err := conn.PgConn().Exec(ctx, c.SQL).ReadAll(); err != nil {
-				return at(c.Place, err)
+				return withPlace(c.Place, err)
 			}
 			continue
 		}
-		if b.ofRegistry(c) { // see register
+		if b.isRegistry(c) { // see register
 			continue
 		}
 		relation, err := b.relation(c.Place, c.Table)
@@ -36,7 +36,7 @@ func (b *built) change(ctx context.Context, conn *pgx.Conn, changes []Change) er
 				return err
 			}
 			if _, err := conn.Exec(ctx, sql); err != nil {
-				return at(row.Place, err)
+				return withPlace(row.Place, err)
 			}
 		}
 	}
@@ -44,14 +44,14 @@ func (b *built) change(ctx context.Context, conn *pgx.Conn, changes []Change) er
 }
 
 // at is an error of the server's, with the place in the file that it is about.
-func at(place Place, err error) error {
+func withPlace(place Place, err error) error {
 	p := sqlProblem(place.File, "", err)
 	p.Line, p.Column = place.Line, place.Column
 	return policy.Errors{p}
 }
 
 // relation finds a table by its name as written.
-func (b *built) relation(at Place, name string) (*catalog.Relation, error) {
+func (b *template) relation(at Place, name string) (*catalog.Relation, error) {
 	schema, table := "", name
 	if before, after, ok := strings.Cut(name, "."); ok {
 		schema, table = before, after

@@ -66,7 +66,7 @@ func (c *coverage) all() []BlockCoverage {
 
 // looked counts what an expectation has looked at: the rows that it names, or all of a table; a query counts for all rows
 // of the tables that it reads. A query that a contract refuses counts for the hidden ones: the blocks stand behind it.
-func (d *database) looked(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
+func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
 	if e.As == "owner" {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 		if err != nil {
 			return err
 		}
-		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, "true", nil); err != nil {
+		if err := d.coverRows(ctx, c, e.As, settings, id.relation.Name, "true", nil); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 		}
 		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" +
 			catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
-		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, condition, nil); err != nil {
+		if err := d.coverRows(ctx, c, e.As, settings, id.relation.Name, condition, nil); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 		}
 	}
 	for _, a := range result.Accesses {
-		if err := d.cover(ctx, c, e.As, settings, a.Relation, "true", failing); err != nil {
+		if err := d.coverRows(ctx, c, e.As, settings, a.Relation, "true", failing); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 
 // cover looks at the rows of a table under a condition. Statements that failed must be a contract's to refuse; they
 // show none.
-func (d *database) cover(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name,
+func (d *database) coverRows(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name,
 	condition string, failed []policy.Statement) error {
 	t, ok := d.policy.Table(table)
 	id := fmt.Sprint(d.name, d.state, as, settings, table, condition, failed)

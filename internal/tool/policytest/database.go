@@ -30,7 +30,7 @@ import (
 )
 
 // built is a file's schema, data and policy in a database that tests copy.
-type built struct {
+type template struct {
 	server   *Server
 	file     *File
 	owner    string
@@ -40,8 +40,8 @@ type built struct {
 }
 
 // build makes the database that tests copy. An error is of type policy.Errors where a file is at fault.
-func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*built, error) {
-	b := &built{server: s, file: f, owner: s.owner}
+func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*template, error) {
+	b := &template{server: s, file: f, owner: s.owner}
 	if b.owner == "" {
 		if b.owner = f.Owner; b.owner == "" {
 			b.owner = "policy_test_owner"
@@ -118,14 +118,14 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := migrations.Up(ctx, conn, r, plan); err != nil {
 		return nil, err
 	}
-	if err := b.register(ctx, conn, f.Given); err != nil {
+	if err := b.writeRegistry(ctx, conn, f.Given); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
 // asOwner makes a connection of the administrator's speak for the owner.
-func (b *built) asOwner(ctx context.Context, conn *pgx.Conn) error {
+func (b *template) asOwner(ctx context.Context, conn *pgx.Conn) error {
 	if !b.server.superuser {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (b *built) asOwner(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // callers checks what the callers claim to be before it is found out at a login.
-func (b *built) callers() error {
+func (b *template) callers() error {
 	var errs policy.Errors
 	declared := b.policy.Attributes()
 	var names []string
@@ -171,11 +171,11 @@ func runFiles(ctx context.Context, conn *pgx.Conn, files []string) error {
 }
 
 // forPsql are the lines that pg_dump writes for psql alone.
-var forPsql = regexp.MustCompile(`(?m)^\\(un)?restrict \w+$`)
+var psqlLines = regexp.MustCompile(`(?m)^\\(un)?restrict \w+$`)
 
 // runText runs SQL and undoes its settings: what pg_dump writes empties the search path.
 func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
-	text = forPsql.ReplaceAllString(text, "")
+	text = psqlLines.ReplaceAllString(text, "")
 	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
 		return policy.Errors{sqlProblem(name, text, err)}
 	}
@@ -211,7 +211,7 @@ func sqlProblem(file, text string, err error) *policy.Error {
 
 // database is a copy with a proxy before it.
 type database struct {
-	*built
+	*template
 	name     string
 	owners   *pgx.Conn // speaks for the owner
 	admins   *pgx.Conn
@@ -240,8 +240,8 @@ func newCredential(password string) (credential, error) {
 }
 
 // open copies the database and serves it.
-func (b *built) open(ctx context.Context, login credential, log *slog.Logger) (_ *database, err error) {
-	d := &database{built: b, sessions: map[string]*pgconn.PgConn{}}
+func (b *template) open(ctx context.Context, login credential, log *slog.Logger) (_ *database, err error) {
+	d := &database{template: b, sessions: map[string]*pgconn.PgConn{}}
 	defer func() {
 		if err != nil {
 			d.close(context.WithoutCancel(ctx))

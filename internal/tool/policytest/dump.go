@@ -59,7 +59,7 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 	if err != nil {
 		return Schema{}, err
 	}
-	extensions, rest := sift(strings.Split(string(entries), "\n"))
+	extensions, rest := withoutOurObjects(strings.Split(string(entries), "\n"))
 	var s Schema
 	for _, part := range []struct {
 		entries []string
@@ -78,20 +78,20 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 }
 
 // entry is a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
-var entry = regexp.MustCompile(
+var listEntry = regexp.MustCompile(
 	`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
 
 // own is how the names of our policies and triggers begin, after the name of a table.
-var own = regexp.MustCompile(` (!|zz_)?pgconsent_`)
+var ownName = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 
 // sift parts the extensions from the rest, and leaves out what migrate makes: policies, triggers, and row security where
 // it serves our policies alone.
-func sift(entries []string) (extensions, rest []string) {
-	ours := own.MatchString
+func withoutOurObjects(entries []string) (extensions, rest []string) {
+	ours := ownName.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
 	var policies, foreign []string // tables
 	for _, e := range entries {
-		if m := entry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
+		if m := listEntry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
 			if ours(m[3]) {
 				policies = append(policies, table(m[2], m[3]))
 			} else {
@@ -100,7 +100,7 @@ func sift(entries []string) (extensions, rest []string) {
 		}
 	}
 	for _, e := range entries {
-		m := entry.FindStringSubmatch(e)
+		m := listEntry.FindStringSubmatch(e)
 		switch {
 		case m == nil:
 		case m[1] == "EXTENSION":

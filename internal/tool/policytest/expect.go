@@ -33,7 +33,7 @@ type answer struct {
 }
 
 // ask sends a text as a caller, or as the owner.
-func (d *database) ask(ctx context.Context, as, sql string, login credential) (answer, error) {
+func (d *database) runAs(ctx context.Context, as, sql string, login credential) (answer, error) {
 	conn := d.owners.PgConn()
 	if as != "owner" {
 		var err error
@@ -89,7 +89,7 @@ func (a answer) error() string {
 // expect compares; an error is of type policy.Errors where the file is at fault.
 func (d *database) expect(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
 	for _, set := range e.Set {
-		a, err := d.ask(ctx, e.As, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
+		a, err := d.runAs(ctx, e.As, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (d *database) expect(ctx context.Context, e Expectation, login credential) 
 		}
 	}
 	if e.Query != "" {
-		a, err := d.ask(ctx, e.As, e.Query, login)
+		a, err := d.runAs(ctx, e.As, e.Query, login)
 		if err != nil {
 			return nil, err
 		}
@@ -248,18 +248,18 @@ func equals(n *node, v *string) bool {
 }
 
 // identity is how rows of a table are told apart: the columns that are compared, as the caller can read them.
-type identity struct {
+type rowIdentity struct {
 	relation *catalog.Relation
 	columns  []string
 }
 
 // identify chooses the primary key where the caller can read it, else the columns that the test names.
-func (d *database) identify(rows Rows) (identity, error) {
+func (d *database) identify(rows Rows) (rowIdentity, error) {
 	r, err := d.relation(rows.Place, rows.Table)
 	if err != nil {
-		return identity{}, err
+		return rowIdentity{}, err
 	}
-	id := identity{relation: r, columns: r.PrimaryKey}
+	id := rowIdentity{relation: r, columns: r.PrimaryKey}
 	readable := len(r.PrimaryKey) > 0
 	if t, ok := d.policy.Table(r.Name); ok && t.Columns != nil {
 		for _, name := range r.PrimaryKey {
@@ -289,7 +289,7 @@ func (d *database) identify(rows Rows) (identity, error) {
 	return id, nil
 }
 
-func (id identity) selected() string {
+func (id rowIdentity) selected() string {
 	var out []string
 	for _, c := range id.columns {
 		out = append(out, catalog.QuoteIdent(c))
@@ -299,7 +299,7 @@ func (id identity) selected() string {
 
 // resolve finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns, or
 // { column: value }. What is not there is an error: a test that hides a row that does not exist tests nothing.
-func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]string, error) {
+func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
 	out := []string{}
 	for _, key := range keys {
 		var names []string
@@ -328,7 +328,7 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 			}
 			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literal(c.Type, values[i]))
 		}
-		a, err := d.ask(ctx, "owner", id.selected()+" WHERE "+strings.Join(conditions, " AND "), credential{})
+		a, err := d.runAs(ctx, "owner", id.selected()+" WHERE "+strings.Join(conditions, " AND "), credential{})
 		switch {
 		case err != nil:
 			return nil, err
@@ -345,8 +345,8 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 }
 
 // visible are the rows that a caller sees.
-func (d *database) visible(ctx context.Context, as string, id identity, login credential) ([]string, *Failure, error) {
-	a, err := d.ask(ctx, as, id.selected(), login)
+func (d *database) visible(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure, error) {
+	a, err := d.runAs(ctx, as, id.selected(), login)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -369,7 +369,7 @@ func (d *database) sees(ctx context.Context, e Expectation, rows Rows, login cre
 	}
 	switch {
 	case rows.All:
-		a, err := d.ask(ctx, "owner", id.selected(), login)
+		a, err := d.runAs(ctx, "owner", id.selected(), login)
 		if err != nil {
 			return nil, err
 		}
@@ -478,7 +478,7 @@ func (d *database) columns(ctx context.Context, e Expectation, rows Rows, login 
 		}
 		want = append(want, key.Value)
 	}
-	a, err := d.ask(ctx, e.As, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
+	a, err := d.runAs(ctx, e.As, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
 	if err != nil {
 		return nil, err
 	}

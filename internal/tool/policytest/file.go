@@ -141,7 +141,7 @@ func Load(path string) (*File, error) {
 	}
 	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "auto"}
 	r := &fileReader{file: path}
-	if err := f.world(); err != nil {
+	if err := f.useWorldFolder(); err != nil {
 		return nil, err
 	}
 	root := r.parse(data)
@@ -155,7 +155,7 @@ func Load(path string) (*File, error) {
 }
 
 // world fills in what a world's folder says: its agents are the callers, its files the schema and the data.
-func (f *File) world() error {
+func (f *File) useWorldFolder() error {
 	dir := filepath.Dir(f.Path)
 	there := func(into *[]string, name string) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -189,7 +189,7 @@ func (f *File) world() error {
 }
 
 // beside makes the path of a file relative to the tests'.
-func (f *File) beside(path string) string {
+func (f *File) relativePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -201,7 +201,7 @@ func (r *fileReader) root(f *File, n *node) {
 		return func(n *node) {
 			r.words(into, what)(n)
 			for i, name := range *into {
-				(*into)[i] = f.beside(name)
+				(*into)[i] = f.relativePath(name)
 				if _, err := os.Stat((*into)[i]); err != nil {
 					r.fail(n.Place, "paths are relative to this file", "%s: there is no file %s", what, name)
 				}
@@ -217,7 +217,7 @@ func (r *fileReader) root(f *File, n *node) {
 		},
 		"policy": func(v *node) {
 			r.word(&f.Policy, "policy")(v)
-			f.Policy, f.PolicyAt = f.beside(f.Policy), v.Place
+			f.Policy, f.PolicyAt = f.relativePath(f.Policy), v.Place
 		},
 		"extensions": files(&f.Extensions, "extensions"),
 		"schema":     files(&f.Schema, "schema"),
@@ -360,7 +360,7 @@ func (r *fileReader) test(f *File, n *node) *Test {
 	step := Step{}
 	r.fields(n, "the test", map[string]func(*node){
 		"name":  r.word(&t.Name, "name"),
-		"as":    func(v *node) { t.As = r.known(f, v) },
+		"as":    func(v *node) { t.As = r.callerOrOwner(f, v) },
 		"given": func(v *node) { step.Given = r.changes(v, "given") },
 		"when":  func(v *node) { step.When = r.changes(v, "when") },
 		"then":  func(v *node) { step.Then = r.then(f, t, v) },
@@ -410,7 +410,7 @@ func (f *File) callers() []string {
 }
 
 // known reads the name of a caller, or "owner".
-func (r *fileReader) known(f *File, n *node) string {
+func (r *fileReader) callerOrOwner(f *File, n *node) string {
 	var name string
 	r.word(&name, "as")(n)
 	if names := append(f.callers(), "owner"); name != "" && !slices.Contains(names, name) {
@@ -450,7 +450,7 @@ func (r *fileReader) expectation(f *File, n *node) Expectation {
 	}
 	answers := []string{"value", "rows", "count", "changes", "error"}
 	if !r.fields(n, "then", map[string]func(*node){
-		"as":      func(v *node) { e.As = r.known(f, v) },
+		"as":      func(v *node) { e.As = r.callerOrOwner(f, v) },
 		"set":     func(v *node) { e.Set = r.settings(v) },
 		"sees":    tables(&e.Sees),
 		"shows":   tables(&e.Shows),

@@ -16,7 +16,7 @@ import (
 // registryTable is what files call the records of the consent registry, unless the schema has a table of that name.
 const registryTable = "registry"
 
-func (b *built) ofRegistry(c Change) bool {
+func (b *template) isRegistry(c Change) bool {
 	if c.Table != registryTable {
 		return false
 	}
@@ -25,9 +25,9 @@ func (b *built) ofRegistry(c Change) bool {
 }
 
 // register writes what the registry says now, as its administrator: the last record of each subject, grantee and scope.
-func (b *built) register(ctx context.Context, conn *pgx.Conn, changes []Change) error {
+func (b *template) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
-		if !b.ofRegistry(c) {
+		if !b.isRegistry(c) {
 			continue
 		}
 		for _, row := range c.Rows {
@@ -36,7 +36,7 @@ func (b *built) register(ctx context.Context, conn *pgx.Conn, changes []Change) 
 				return err
 			}
 			if _, err := conn.Exec(ctx, sql); err != nil {
-				return at(row.Place, err)
+				return withPlace(row.Place, err)
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func (b *built) register(ctx context.Context, conn *pgx.Conn, changes []Change) 
 }
 
 // distance is a time given by how far it is from now.
-var distance = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ago|ahead)$`)
+var relativeTime = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ago|ahead)$`)
 
 // record is an upsert of a row of the registry. What is left out is to everybody, about everything, given, and of the
 // stream's categories.
@@ -61,7 +61,7 @@ func record(row *node) (string, error) {
 			return "", err
 		}
 		value := literal(c.Type, row.Values[i])
-		if m := distance.FindStringSubmatch(row.Values[i].Value); m != nil && c.TypeOID == 1184 {
+		if m := relativeTime.FindStringSubmatch(row.Values[i].Value); m != nil && c.TypeOID == 1184 {
 			sign := map[string]string{"ago": "-", "ahead": "+"}[m[3]]
 			value = "statement_timestamp() " + sign + " " + m[1] + " * " +
 				map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'",

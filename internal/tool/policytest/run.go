@@ -140,7 +140,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 }
 
 // reading is how a statement begins that changes nothing.
-var reading = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
+var readOnlyStart = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
 
 // changes tells whether a test may change the database, and so needs one of its own.
 func (t *Test) changes() bool {
@@ -149,10 +149,10 @@ func (t *Test) changes() bool {
 			return true
 		}
 		for _, e := range s.Then {
-			if e.Query != "" && e.Error == "" && !reading.MatchString(e.Query) {
+			if e.Query != "" && e.Error == "" && !readOnlyStart.MatchString(e.Query) {
 				return true
 			}
-			if e.Error != "" && !reading.MatchString(e.Query) {
+			if e.Error != "" && !readOnlyStart.MatchString(e.Query) {
 				return true // it might be answered after all
 			}
 		}
@@ -174,7 +174,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 			if err := d.change(ctx, d.owners, changes); err != nil {
 				return fault(err)
 			}
-			if err := d.register(ctx, d.admins, changes); err != nil {
+			if err := d.writeRegistry(ctx, d.admins, changes); err != nil {
 				return fault(err)
 			}
 			d.state += len(changes)
@@ -186,10 +186,10 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 				return fault(err)
 			}
 			r.Failures = append(r.Failures, failures...)
-			if e.Query != "" && !reading.MatchString(e.Query) {
+			if e.Query != "" && !readOnlyStart.MatchString(e.Query) {
 				d.state++
 			}
-			if err := d.looked(ctx, c, e, settings[e.As]); err != nil {
+			if err := d.countCoverage(ctx, c, e, settings[e.As]); err != nil {
 				return fault(err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // settle is how long no file must have changed before tests run again: editors write in several steps.
-const settle = 200 * time.Millisecond
+const settleTime = 200 * time.Millisecond
 
 // Watch returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files that are
 // replaced, as editors do, and files that do not exist yet are seen as well.
@@ -40,7 +40,7 @@ func Watch(ctx context.Context, files []string) error {
 			return nil
 		case event := <-w.Events:
 			if wanted[event.Name] || wanted[filepath.Dir(event.Name)] {
-				timer.Reset(settle)
+				timer.Reset(settleTime)
 			}
 		case err := <-w.Errors:
 			if err != nil {

@@ -37,7 +37,7 @@ func (s *survey) attributes() {
 		}
 	}
 	if len(owners) == 0 {
-		s.user = s.granted()
+		s.user = s.grantAttribute()
 	}
 	if len(owners) > 0 {
 		s.user = &Attribute{Name: "user", Type: commonType(owners), Evidence: evidence(names, refer, s.users, s)}
@@ -67,7 +67,7 @@ func (s *survey) attributes() {
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 
 // granted is the attribute of a database whose rows say whom they are shown to, and not whose they are.
-func (s *survey) granted() *Attribute {
+func (s *survey) grantAttribute() *Attribute {
 	var lists []string
 	element := ""
 	for _, r := range s.tables {
@@ -82,7 +82,7 @@ func (s *survey) granted() *Attribute {
 			if element == "" || element == "text" {
 				element = of
 			}
-			lists = append(lists, s.written(r.Name)+"."+c.Name)
+			lists = append(lists, s.policyName(r.Name)+"."+c.Name)
 		}
 	}
 	if len(lists) == 0 {
@@ -190,7 +190,7 @@ func evidence(names map[string]int, refer int, tables []*catalog.Relation, s *su
 		if out != "" {
 			out += "; "
 		}
-		out += "the table " + s.written(r.Name)
+		out += "the table " + s.policyName(r.Name)
 	}
 	return out
 }

@@ -28,36 +28,36 @@ func (p *Proposal) Configuration(s Server) string {
 	w("# A starter configuration, written by pgconsent init. docs/reference/configuration.md lists every key.")
 	w("version: 1")
 	w("listen: 127.0.0.1:7432   # where agents and owners connect instead of to the server")
-	upstream := fmt.Sprintf("host: %s, port: %d, tls: %s", flow(s.Host), s.Port, s.TLS)
+	upstream := fmt.Sprintf("host: %s, port: %d, tls: %s", yamlFlow(s.Host), s.Port, s.TLS)
 	if s.CA != "" {
-		upstream += ", ca: " + flow(s.CA)
+		upstream += ", ca: " + yamlFlow(s.CA)
 	}
 	w("upstream: { %s }", upstream)
 	w("databases:")
-	w("  %s:", flow(s.Database))
+	w("  %s:", yamlFlow(s.Database))
 	w("    policy: policy.yaml")
 	w("    # Their connections pass unparsed. These roles own tables; add those that your application logs in as.")
 	var owners []string
 	for _, o := range s.Owners {
-		owners = append(owners, flow(o))
+		owners = append(owners, yamlFlow(o))
 	}
 	w("    owners: [%s]", strings.Join(owners, ", "))
 	var path []string
 	for _, schema := range s.Path {
-		path = append(path, flow(schema))
+		path = append(path, yamlFlow(schema))
 	}
-	if beyond := p.beyond(s.Path); len(beyond) > 0 {
+	if beyond := p.schemasOutsidePath(s.Path); len(beyond) > 0 {
 		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, "+
 			"unless you add it here.", oneLine(s.Role), oneLine(strings.Join(beyond, ", ")))
 	}
 	w("    search_path: [%s]", strings.Join(path, ", "))
 	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")
 	w("    # owner of the tables, or as a superuser.")
-	roles := "migrate: " + flow(s.Role)
+	roles := "migrate: " + yamlFlow(s.Role)
 	if s.Others {
 		w("    # Roles are the whole server's, and another database has the first two already: these are this one's own.")
-		roles = fmt.Sprintf("agent: %s, control: %s, ", flow(roleFor("pgconsent_agent_", s.Database)),
-			flow(roleFor("pgconsent_control_", s.Database))) + roles
+		roles = fmt.Sprintf("agent: %s, control: %s, ", yamlFlow(roleFor("pgconsent_agent_", s.Database)),
+			yamlFlow(roleFor("pgconsent_control_", s.Database))) + roles
 	}
 	w("    roles: { %s }", roles)
 	w("    # Files that only you can read; serve needs no migrate.pw.")
@@ -79,17 +79,17 @@ func (p *Proposal) Configuration(s Server) string {
 	if len(values) > 0 {
 		attributes = ", attributes: { " + strings.Join(values, ", ") + " }"
 	}
-	w("#   assistant: { database: %s%s }", flow(s.Database), attributes)
+	w("#   assistant: { database: %s%s }", yamlFlow(s.Database), attributes)
 	w("audit: { mode: strict, file: audit/ }")
 	return b.String()
 }
 
 // beyond are the schemas of tables that the path does not lead to.
-func (p *Proposal) beyond(path []string) []string {
+func (p *Proposal) schemasOutsidePath(path []string) []string {
 	found := map[string]bool{}
 	for _, t := range p.Tables {
 		if !slices.Contains(path, t.Relation.Name.Schema) {
-			found[flow(t.Relation.Name.Schema)] = true
+			found[yamlFlow(t.Relation.Name.Schema)] = true
 		}
 	}
 	return sortedKeys(found)

@@ -12,28 +12,28 @@ import (
 // is listed, to any depth, and last those of which only the author is known.
 func (s *survey) list() {
 	for _, r := range s.tables {
-		if !s.refused(r) && s.ownColumns(r) {
+		if !s.denyUnlistable(r) && s.ownColumns(r) {
 			s.rank[r] = 1
 		}
 	}
-	s.hang()
+	s.listReferring()
 	rank := 1 + len(s.tables)
 	for _, r := range s.tables {
 		if c := s.columns[r].author; c != nil && s.rank[r] == 0 && s.denied[r] == "" && s.user.fits(c) {
 			s.rank[r] = rank
 		}
 	}
-	s.hang()
+	s.listReferring()
 	for _, r := range s.tables {
-		if s.rank[r] == 0 && s.denied[r] == "" && s.reference(r) != "" {
+		if s.rank[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" {
 			s.rank[r] = -1
 		}
 	}
-	s.connect()
+	s.addVisibleLinks()
 }
 
 // hang lists the tables that refer to a listed one.
-func (s *survey) hang() {
+func (s *survey) listReferring() {
 	for again := true; again; {
 		again = false
 		rank := 0
@@ -44,7 +44,7 @@ func (s *survey) hang() {
 			if s.rank[r] != 0 || s.denied[r] != "" {
 				continue
 			}
-			base := s.base(r, rank)
+			base := s.requiredLinks(r, rank)
 			if len(base) == 0 {
 				continue
 			}
@@ -56,11 +56,11 @@ func (s *survey) hang() {
 
 // base are the links to listed tables on which a table stands that has nothing of its own: those that must be there, or
 // all where there is none of these. Tables of accounts and tenants are none: whoever refers to them is not theirs.
-func (s *survey) base(r *catalog.Relation, rank int) []parent {
+func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parent {
 	var must, may []parent
 	for _, l := range s.links(r) {
 		switch {
-		case s.rank[l.to] <= 0 || s.rank[l.to] > rank || l.to == r || s.identity(l.to):
+		case s.rank[l.to] <= 0 || s.rank[l.to] > rank || l.to == r || s.isIdentityTable(l.to):
 		case l.notNull:
 			must = append(must, parent{l, false})
 		default:
@@ -81,17 +81,17 @@ type parent struct {
 
 // connect ties every listed table to the others that it refers to, so that a row of it does not show beside one that is
 // hidden. Circles are left open, at the link that would close them.
-func (s *survey) connect() {
+func (s *survey) addVisibleLinks() {
 	for _, r := range s.tables {
 		if s.rank[r] <= 0 {
 			continue
 		}
 		for _, l := range s.links(r) {
-			if s.rank[l.to] <= 0 || s.identity(l.to) ||
+			if s.rank[l.to] <= 0 || s.isIdentityTable(l.to) ||
 				slices.ContainsFunc(s.parents[r], func(p parent) bool { return slices.Equal(p.columns, l.columns) && p.to == l.to }) {
 				continue
 			}
-			if l.to == r || s.reaches(l.to, r, map[*catalog.Relation]bool{}) {
+			if l.to == r || s.dependsOn(l.to, r, map[*catalog.Relation]bool{}) {
 				s.circles[r] = append(s.circles[r], l)
 				continue
 			}
@@ -101,25 +101,25 @@ func (s *survey) connect() {
 }
 
 // reaches tells whether the rule of one table asks about another.
-func (s *survey) reaches(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
+func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
 	if seen[from] {
 		return false
 	}
 	seen[from] = true
-	return slices.ContainsFunc(s.parents[from], func(p parent) bool { return p.to == to || s.reaches(p.to, to, seen) })
+	return slices.ContainsFunc(s.parents[from], func(p parent) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
 }
 
 // register tells whether a table looks like a register of consents.
-func register(r *catalog.Relation) bool {
+func isConsentRegister(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
 	return oneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
 }
 
 // refused notes why a table cannot be listed whatever its columns are.
-func (s *survey) refused(r *catalog.Relation) bool {
+func (s *survey) denyUnlistable(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
 	switch {
-	case register(r):
+	case isConsentRegister(r):
 		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records " +
 			"counts is for a person to say"
 	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 ||
@@ -132,7 +132,7 @@ func (s *survey) refused(r *catalog.Relation) bool {
 		if s.denied[r] != "" {
 			break
 		}
-		if _, why := s.agreement(r, c); why != "" {
+		if _, why := s.consentBlock(r, c); why != "" {
 			s.denied[r] = why
 		}
 	}
@@ -153,11 +153,11 @@ func (s *survey) ownColumns(r *catalog.Relation) bool {
 			return false
 		}
 	}
-	if s.identity(r) {
+	if s.isIdentityTable(r) {
 		return slices.Contains(s.users, r) && s.user.fits(r.Column(r.PrimaryKey[0])) ||
 			s.tenantOf(r).fits(r.Column(r.PrimaryKey[0]))
 	}
-	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grants(roles) != nil || s.person(r) && s.consents(r)
+	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grants(roles) != nil || s.isPersonTable(r) && s.consents(r)
 }
 
 // tenantOf is the attribute whose values are the keys of a table of tenants.
@@ -183,14 +183,14 @@ func (a *Attribute) grants(roles *roles) *catalog.Column {
 }
 
 // person tells whether a table is one of people.
-func (s *survey) person(r *catalog.Relation) bool {
+func (s *survey) isPersonTable(r *catalog.Relation) bool {
 	return oneOf(lastWord(singular(r.Name.Name)), personTables)
 }
 
 func (s *survey) consents(r *catalog.Relation) bool { return len(s.columns[r].consent) > 0 }
 
 // reference returns why a table looks like reference data; "" if it does not.
-func (s *survey) reference(r *catalog.Relation) string {
+func (s *survey) whyReferenceData(r *catalog.Relation) string {
 	name := singular(r.Name.Name)
 	if !oneOf(name, referenceTables) && !oneOf(lastWord(name), referenceEnds) {
 		return ""

@@ -44,14 +44,14 @@ func (t *Table) write(w func(string, ...any)) {
 	if t.Open {
 		w("  # proposed: %s", oneLine(t.Evidence))
 		w("  # Every agent reads every row of it. Take it out if that is wrong.")
-		w("  %s: { rows: open }", flow(t.Name))
+		w("  %s: { rows: open }", yamlFlow(t.Name))
 		w("")
 		return
 	}
 	for _, note := range t.Notes {
 		w("  # look: %s", oneLine(note))
 	}
-	w("  %s:", flow(t.Name))
+	w("  %s:", yamlFlow(t.Name))
 	w("    rows:")
 	for _, block := range t.Blocks {
 		w("      # proposed: %s", oneLine(block.Evidence))
@@ -69,7 +69,7 @@ func (t *Table) write(w func(string, ...any)) {
 		w("    columns:")
 		for _, c := range t.Relation.Columns {
 			if !slices.Contains(t.Hidden, c.Name) {
-				w("      %s: allow", flow(c.Name))
+				w("      %s: allow", yamlFlow(c.Name))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (p *Proposal) At(policy string, line int) (relation string, ok bool) {
 	lines := strings.Split(policy, "\n")
 	for i := min(line, len(lines)) - 1; i >= 0; i-- {
 		for _, t := range p.Tables {
-			if key := "  " + flow(t.Name) + ":"; lines[i] == key || strings.HasPrefix(lines[i], key+" ") {
+			if key := "  " + yamlFlow(t.Name) + ":"; lines[i] == key || strings.HasPrefix(lines[i], key+" ") {
 				return t.Relation.Name.String(), true
 			}
 		}

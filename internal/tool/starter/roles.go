@@ -26,12 +26,12 @@ type link struct {
 	to      *catalog.Relation
 	columns []string // of the table
 	targets []string // of to
-	named   bool     // by name alone
+	byName  bool     // by name alone
 	notNull bool
 }
 
 // identities finds the tables of accounts and of tenants.
-func (s *survey) identities() {
+func (s *survey) findAccounts() {
 	for _, r := range s.tables {
 		if len(r.PrimaryKey) != 1 || family(r.Column(r.PrimaryKey[0]).Type) == "" {
 			continue
@@ -61,17 +61,17 @@ func (s *survey) identities() {
 	}
 	for _, r := range s.tables { // profiles whose key is the account's own
 		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" &&
-			slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.identity(r) {
+			slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
 			s.users = append(s.users, r)
 		}
 	}
 	for _, r := range s.tables {
-		s.columns[r] = s.look(r)
+		s.columns[r] = s.assignRoles(r)
 	}
 }
 
 // look gives each column of a table its role.
-func (s *survey) look(r *catalog.Relation) *roles {
+func (s *survey) assignRoles(r *catalog.Relation) *roles {
 	out := &roles{}
 	ownerAt := len(strings.Fields(ownerStems))
 	for i := range r.Columns {
@@ -79,12 +79,12 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		to, name, word := s.target(r, c.Name), snake(c.Name), stem(c.Name)
 		ofUsers, ofTenants := to == nil || slices.Contains(s.users, to), to == nil || slices.Contains(s.tenants, to)
 		switch {
-		case family(c.Type) == "" || c.Generated || s.identity(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
+		case family(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
 		case ofTenants && (to != nil || s.tenantStem(word)):
 			out.tenants = append(out.tenants, c)
 		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) ||
 			to != nil && word == lastWord(singular(to.Name.Name))):
-			if name == "uid" && to == nil && unique(r, c.Name) {
+			if name == "uid" && to == nil && isUnique(r, c.Name) {
 				break // the row's own
 			}
 			if at := slices.Index(strings.Fields(ownerStems), word); out.owner == nil || at >= 0 && at < ownerAt {
@@ -98,15 +98,15 @@ func (s *survey) look(r *catalog.Relation) *roles {
 			out.author = c
 		}
 		if !c.Virtual { // no rule reads what is computed as it is read
-			s.decides(out, c, name)
+			s.assignVisibilityRole(out, c, name)
 		}
 		if s.vector(c) {
 			out.vectors = append(out.vectors, c.Name)
 		}
-		if contactish(c.Name) && s.contactType(c) && !bound(r, c.Name) {
+		if looksLikeContact(c.Name) && s.contactType(c) && !isKnownBy(r, c.Name) {
 			out.contacts = append(out.contacts, c.Name)
 		}
-		if secretish(c.Name) && !counted(c) {
+		if looksSecret(c.Name) && !isTokenCount(c) {
 			out.secrets = append(out.secrets, c.Name)
 		}
 	}
@@ -114,8 +114,8 @@ func (s *survey) look(r *catalog.Relation) *roles {
 }
 
 // decides notes what a column says about who sees the row.
-func (s *survey) decides(out *roles, c *catalog.Column, name string) {
-	if s.agreed(c) {
+func (s *survey) assignVisibilityRole(out *roles, c *catalog.Column, name string) {
+	if s.isConsentColumn(c) {
 		out.consent = append(out.consent, c)
 	}
 	if oneOf(name, grantColumns) && grantable(c.Type) {
@@ -131,15 +131,15 @@ func (s *survey) decides(out *roles, c *catalog.Column, name string) {
 
 // agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it
 // may hold.
-func (s *survey) agreed(c *catalog.Column) bool {
-	consent, _ := consentish(c.Name)
+func (s *survey) isConsentColumn(c *catalog.Column) bool {
+	consent, _ := looksLikeConsent(c.Name)
 	if !consent {
 		if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
-			consent, _ = consentish(t.Name.Name)
+			consent, _ = looksLikeConsent(t.Name.Name)
 		}
 	}
 	if consent {
-		return s.says(c)
+		return s.canSayConsent(c)
 	}
 	values, _ := s.values(c)
 	return anyOf(values, grantWords) && anyOf(values, refuseWords)
@@ -150,7 +150,7 @@ func anyOf(values []string, words string) bool {
 }
 
 // unique tells whether no two rows share a column's value.
-func unique(r *catalog.Relation, column string) bool {
+func isUnique(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
 }
 
@@ -171,7 +171,7 @@ func polymorphic(r *catalog.Relation) (kind, id string) {
 }
 
 // bound tells whether rows are known, or refer to others, by a column.
-func bound(r *catalog.Relation, column string) bool {
+func isKnownBy(r *catalog.Relation, column string) bool {
 	return slices.Contains(r.PrimaryKey, column) ||
 		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
 }
@@ -186,14 +186,14 @@ func (s *survey) contactType(c *catalog.Column) bool {
 
 // says tells whether a column that is about consent can say whether there is one, and is not its text, version or
 // number.
-func (s *survey) says(c *catalog.Column) bool {
+func (s *survey) canSayConsent(c *catalog.Column) bool {
 	values, _ := s.values(c)
 	return values != nil || c.Type == "boolean" || timeType(c.Type) || family(c.Type) == "text" &&
 		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snake(c.Name), "_status"), "_state")), "consent in")
 }
 
 // identity tells whether a table is one of accounts or of tenants.
-func (s *survey) identity(r *catalog.Relation) bool {
+func (s *survey) isIdentityTable(r *catalog.Relation) bool {
 	return slices.Contains(s.users, r) || slices.Contains(s.tenants, r)
 }
 
@@ -251,7 +251,7 @@ func (s *survey) links(r *catalog.Relation) []link {
 			}
 			key := to.Column(to.PrimaryKey[0])
 			if family(key.Type) == family(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
-				out = append(out, link{to: to, columns: []string{c.Name}, targets: to.PrimaryKey, named: true, notNull: c.NotNull})
+				out = append(out, link{to: to, columns: []string{c.Name}, targets: to.PrimaryKey, byName: true, notNull: c.NotNull})
 				break
 			}
 		}
@@ -262,17 +262,17 @@ func (s *survey) links(r *catalog.Relation) []link {
 func (l link) yaml(s *survey) string {
 	var pairs []string
 	for i := range l.columns {
-		pairs = append(pairs, flow(l.targets[i])+": "+flow(l.columns[i]))
+		pairs = append(pairs, yamlFlow(l.targets[i])+": "+yamlFlow(l.columns[i]))
 	}
-	return fmt.Sprintf("%s: { %s }", flow(s.written(l.to.Name)), strings.Join(pairs, ", "))
+	return fmt.Sprintf("%s: { %s }", yamlFlow(s.policyName(l.to.Name)), strings.Join(pairs, ", "))
 }
 
 func (l link) evidence(s *survey) string {
 	what := strings.Join(l.columns, ", ")
-	if l.named {
-		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what, s.written(l.to.Name))
+	if l.byName {
+		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what, s.policyName(l.to.Name))
 	}
-	return fmt.Sprintf("%s refers to %s", what, s.written(l.to.Name))
+	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.to.Name))
 }
 
 // family groups the types whose values an attribute can equal.

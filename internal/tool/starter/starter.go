@@ -59,7 +59,7 @@ func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
 		columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
 		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}}
 	s.collect()
-	s.identities()
+	s.findAccounts()
 	s.attributes()
 	s.list()
 	return s.proposal()
@@ -117,10 +117,10 @@ func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 func (s *survey) collect() {
 	for _, r := range s.snap.Relations() {
 		r, _ := s.relation(r.Name)
-		if system(r.Name.Schema) || r.IsPartition {
+		if isSystem(r.Name.Schema) || r.IsPartition {
 			continue
 		}
-		deny := func(kind, reason string) { s.other = append(s.other, Denied{s.written(r.Name), kind, reason}) }
+		deny := func(kind, reason string) { s.other = append(s.other, Denied{s.policyName(r.Name), kind, reason}) }
 		switch r.Kind {
 		case catalog.Table, catalog.PartitionedTable:
 			switch {
@@ -144,21 +144,21 @@ func (s *survey) collect() {
 		}
 	}
 	for _, f := range s.snap.Functions() {
-		if system(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.RangeType != 0 {
+		if isSystem(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.RangeType != 0 {
 			continue
 		}
 		reason := "what it does is not known: list it under functions once somebody has read it"
 		if f.SecurityDefiner {
 			reason = "it is SECURITY DEFINER and would run past row security"
 		}
-		s.other = append(s.other, Denied{s.written(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function", reason})
+		s.other = append(s.other, Denied{s.policyName(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function", reason})
 	}
 }
 
 func (s *survey) viewReason(r *catalog.Relation) string {
 	var names []string
 	for _, read := range r.Reads {
-		names = append(names, s.written(read.Relation))
+		names = append(names, s.policyName(read.Relation))
 	}
 	if r.Extension != "" {
 		return "it belongs to the extension " + r.Extension
@@ -171,14 +171,14 @@ func (s *survey) viewReason(r *catalog.Relation) string {
 }
 
 // written is a name as the policy writes it: without its schema where the search path finds it.
-func (s *survey) written(n catalog.Name) string {
+func (s *survey) policyName(n catalog.Name) string {
 	if found, ok := s.snap.ResolveRelation("", n.Name); ok && found == n {
 		return n.Name
 	}
 	return n.String()
 }
 
-func system(schema string) bool {
+func isSystem(schema string) bool {
 	return strings.HasPrefix(schema, "pg_") || schema == "information_schema" || strings.HasPrefix(schema, "pgconsent")
 }
 
@@ -192,7 +192,7 @@ func (s *survey) proposal() *Proposal {
 	used := map[string]bool{}
 	for _, r := range s.tables {
 		if s.rank[r] == 0 {
-			p.Denied = append(p.Denied, Denied{s.written(r.Name), "table", s.reason(r)})
+			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.reason(r)})
 			continue
 		}
 		t := s.table(r, used)
@@ -220,7 +220,7 @@ func (s *survey) reason(r *catalog.Relation) string {
 	}
 	var near []string
 	for _, l := range s.links(r) {
-		near = append(near, s.written(l.to.Name))
+		near = append(near, s.policyName(l.to.Name))
 	}
 	if kind, id := polymorphic(r); kind != "" {
 		return s.oneOfSeveral(kind, id)
@@ -229,7 +229,7 @@ func (s *survey) reason(r *catalog.Relation) string {
 	if near = slices.Compact(near); len(near) > 0 {
 		return fmt.Sprintf(
 			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
-			strings.Join(near, ", ")) + s.common(r)
+			strings.Join(near, ", ")) + s.askAboutSharedColumn(r)
 	}
 	return "no column says whose rows these are, and no foreign key leads to a table that does"
 }
@@ -238,7 +238,7 @@ func (s *survey) reason(r *catalog.Relation) string {
 const manyTables = 3
 
 // common asks about a column by which many tables refer to one, whatever it is called: rows of several tenants look so.
-func (s *survey) common(r *catalog.Relation) string {
+func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)
 		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) ||
@@ -254,7 +254,7 @@ func (s *survey) common(r *catalog.Relation) string {
 		if attribute := snake(name); n >= manyTables && attributeName.MatchString(attribute) {
 			return fmt.Sprintf(
 				"; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { "+
-					"column: %s, is: %s }", n, s.written(to.Name), name, attribute, name, attribute)
+					"column: %s, is: %s }", n, s.policyName(to.Name), name, attribute, name, attribute)
 		}
 	}
 	return ""

@@ -10,11 +10,11 @@ import (
 
 // table makes the proposal for a table that is listed, and notes which attributes it uses.
 func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
-	t := &Table{Relation: r, Name: s.written(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
+	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
 		Notes: []string{}}
 	roles := s.columns[r]
 	if s.rank[r] < 0 {
-		t.Open, t.Evidence = true, s.reference(r)
+		t.Open, t.Evidence = true, s.whyReferenceData(r)
 		return t
 	}
 	add := func(evidence, format string, args ...any) {
@@ -28,11 +28,11 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 
 	if a := s.tenantOf(r); a != nil && a.fits(r.Column(r.PrimaryKey[0])) {
 		used[a.Name] = true
-		add("a tenant sees itself", "own: { column: %s, is: %s }", flow(r.PrimaryKey[0]), a.Name)
+		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), a.Name)
 	}
 	if slices.Contains(s.users, r) {
 		used[s.user.Name] = true
-		add("an account sees itself", "own: { column: %s, is: %s }", flow(r.PrimaryKey[0]), s.user.Name)
+		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.user.Name)
 	}
 	for _, c := range roles.tenants {
 		a := s.tenantAttrs[s.tenantKey(r, c)]
@@ -42,15 +42,15 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 			continue
 		}
 		used[a.Name] = true
-		add(s.columnEvidence(r, c), "tenant: { column: %s, is: %s }", flow(c.Name), a.Name)
+		add(s.columnEvidence(r, c), "tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
 		if !c.NotNull {
 			note("%s may be NULL, which hides the row; if such rows are everybody's, add shared: null", c.Name)
 		}
 	}
-	s.owners(t, roles, used, add, note)
-	s.subjects(r, add, note)
+	s.addOwner(t, roles, used, add, note)
+	s.addConsent(r, add, note)
 	for _, c := range roles.consent {
-		if block, _ := s.agreement(r, c); block.YAML != "" {
+		if block, _ := s.consentBlock(r, c); block.YAML != "" {
 			t.Blocks = append(t.Blocks, block.Block)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 				}
 			}
 			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
-				"any: [ sql: %s, visible: { %s } ]", quoted(strings.Join(none, " OR ")), l.yaml(s))
+				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(strings.Join(none, " OR ")), l.yaml(s))
 		default:
 			add(l.evidence(s)+": a row hangs on one that agents see", "visible: { %s }", l.yaml(s))
 			if !l.notNull {
@@ -74,26 +74,26 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	for _, l := range s.circles[r] {
 		note("%s refers to %s, whose rule cannot be asked in a circle: a row shows although the one that it names "+
-			"there is hidden", strings.Join(l.columns, ", "), s.written(l.to.Name))
+			"there is hidden", strings.Join(l.columns, ", "), s.policyName(l.to.Name))
 	}
 	for _, c := range roles.deleted {
 		if c.Type == "boolean" {
-			add(c.Name+" looks like a mark of deletion", "status: { column: %s, is: false }", flow(c.Name))
+			add(c.Name+" looks like a mark of deletion", "status: { column: %s, is: false }", yamlFlow(c.Name))
 		} else {
-			add(c.Name+" looks like a mark of deletion", "sql: %s", quoted(catalog.QuoteIdent(c.Name)+" IS NULL"))
+			add(c.Name+" looks like a mark of deletion", "sql: %s", yamlQuoted(catalog.QuoteIdent(c.Name)+" IS NULL"))
 		}
 	}
 	if c := roles.expiry; c != nil {
 		name := catalog.QuoteIdent(c.Name)
-		add(c.Name+" looks like the end of a row's life", "sql: %s", quoted(name+" IS NULL OR "+name+" > now()"))
+		add(c.Name+" looks like the end of a row's life", "sql: %s", yamlQuoted(name+" IS NULL OR "+name+" > now()"))
 	}
 	if kind, id := polymorphic(r); kind != "" {
 		note("%s", s.oneOfSeveral(kind, id))
 	}
 	for _, by := range s.tables {
-		if register(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
+		if isConsentRegister(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
-				"(docs/reference/policy.md)", s.written(by.Name))
+				"(docs/reference/policy.md)", s.policyName(by.Name))
 		}
 	}
 	if len(roles.vectors) > 0 {
@@ -127,11 +127,11 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 func (s *survey) oneOfSeveral(kind, id string) string {
 	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ "+
 		"status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
-		kind, id, flow(kind), flow(id))
+		kind, id, yamlFlow(kind), yamlFlow(id))
 }
 
 // owners adds whose row it is.
-func (s *survey) owners(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any),
+func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any),
 	note func(string, ...any)) {
 	if slices.Contains(s.users, t.Relation) || s.user == nil {
 		return
@@ -140,29 +140,29 @@ func (s *survey) owners(t *Table, roles *roles, used map[string]bool, add func(s
 	switch {
 	case roles.owner != nil:
 		used[s.user.Name] = true
-		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", flow(roles.owner.Name), s.user.Name)
+		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name)
 		if grant != nil {
 			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: "+
 				"{ column: %s, is: %s }, grant: { column: %s, to: %s } ]",
-				grant.Name, flow(roles.owner.Name), s.user.Name, flow(grant.Name), s.user.Name)
+				grant.Name, yamlFlow(roles.owner.Name), s.user.Name, yamlFlow(grant.Name), s.user.Name)
 		}
 	case grant != nil:
 		used[s.user.Name] = true
 		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name,
-			grant.Type), "grant: { column: %s, to: %s }", flow(grant.Name), s.user.Name)
+			grant.Type), "grant: { column: %s, to: %s }", yamlFlow(grant.Name), s.user.Name)
 	case roles.author != nil && s.user.fits(roles.author) && len(roles.tenants) == 0 &&
 		s.rank[t.Relation] > len(s.tables) && len(s.parents[t.Relation]) == 0:
 		used[s.user.Name] = true
 		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
-			"own: { column: %s, is: %s }", flow(roles.author.Name), s.user.Name)
+			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.user.Name)
 	case roles.author != nil:
 		note("%s says who wrote a row, and is not used here", roles.author.Name)
 	}
 }
 
 // subjects adds the consent of everybody whom a table of links ties to a row.
-func (s *survey) subjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
-	if s.consents(r) && s.person(r) || s.identity(r) {
+func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
+	if s.consents(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
 		return
 	}
 	for _, through := range s.tables {
@@ -176,36 +176,36 @@ func (s *survey) subjects(r *catalog.Relation, add func(string, string, ...any),
 				there = append(there, l)
 			}
 		}
-		if through == r || len(here) != 1 || len(there) == 0 || !joins(through, links) || s.denied[through] != "" {
+		if through == r || len(here) != 1 || len(there) == 0 || !isLinkTable(through, links) || s.denied[through] != "" {
 			continue
 		}
 		for _, subject := range there {
 			asked := map[*catalog.Column]bool{}
 			for _, c := range s.columns[subject.to].consent {
-				block, _ := s.agreement(subject.to, c)
+				block, _ := s.consentBlock(subject.to, c)
 				if block.word == "" {
 					continue
 				}
 				var back []string
 				for i := range here[0].columns {
-					back = append(back, flow(here[0].columns[i])+": "+flow(here[0].targets[i]))
+					back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
 				}
 				expires, evidence := "", block.Evidence
-				if until := s.until(subject.to, c); until != nil {
-					expires, evidence, asked[until] = ", expires: "+flow(until.Name), evidence+"; "+until.Name+" looks like its end", true
+				if until := s.expiryColumn(subject.to, c); until != nil {
+					expires, evidence, asked[until] = ", expires: "+yamlFlow(until.Name), evidence+"; "+until.Name+" looks like its end", true
 				}
-				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.written(through.Name),
-					s.written(subject.to.Name), evidence),
-					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", flow(s.written(through.Name)),
-					strings.Join(back, ", "), subject.yaml(s), flow(c.Name), spelled(block.word, c), expires)
-				if subject.named {
+				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.policyName(through.Name),
+					s.policyName(subject.to.Name), evidence),
+					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", yamlFlow(s.policyName(through.Name)),
+					strings.Join(back, ", "), subject.yaml(s), yamlFlow(c.Name), policySpelling(block.word, c), expires)
+				if subject.byName {
 					note("%s", subject.evidence(s))
 				}
 			}
 			for _, c := range s.columns[subject.to].consent {
 				if timeType(c.Type) && !asked[c] {
 					note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has "+
-						"not agreed?", c.Name, s.written(subject.to.Name), s.written(through.Name))
+						"not agreed?", c.Name, s.policyName(subject.to.Name), s.policyName(through.Name))
 				}
 			}
 		}
@@ -214,10 +214,10 @@ func (s *survey) subjects(r *catalog.Relation, add func(string, string, ...any),
 
 // until is the column that says how long a subject's agreement lasts: one that is named after it, or the only one that
 // is named after none.
-func (s *survey) until(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
+func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var own, any []*catalog.Column
 	for _, c := range s.columns[r].consent {
-		if !ends(c) || c.Type != "timestamp with time zone" {
+		if !isExpiryTime(c) || c.Type != "timestamp with time zone" {
 			continue
 		}
 		after := func(status *catalog.Column) bool {
@@ -241,19 +241,19 @@ func (s *survey) until(r *catalog.Relation, agreement *catalog.Column) *catalog.
 }
 
 // ends tells whether a time of consent is the one at which it ends by itself.
-func ends(c *catalog.Column) bool {
-	_, negative := consentish(c.Name)
+func isExpiryTime(c *catalog.Column) bool {
+	_, negative := looksLikeConsent(c.Name)
 	word := snake(c.Name)
-	return timeType(c.Type) && !negative && !withdrawn(word) &&
+	return timeType(c.Type) && !negative && !isWithdrawal(word) &&
 		(strings.Contains(word, "expir") || strings.Contains(word, "until"))
 }
 
-func withdrawn(word string) bool {
+func isWithdrawal(word string) bool {
 	return strings.Contains(word, "withdraw") || strings.Contains(word, "revok")
 }
 
 // joins tells whether a table does little but tie others together.
-func joins(r *catalog.Relation, links []link) bool {
+func isLinkTable(r *catalog.Relation, links []link) bool {
 	var bound []string
 	for _, l := range links {
 		bound = append(bound, l.columns...)
@@ -270,8 +270,8 @@ type agreedBlock struct {
 }
 
 // agreement makes the block of a consent column, or says why it is not understood.
-func (s *survey) agreement(r *catalog.Relation, c *catalog.Column) (out agreedBlock, why string) {
-	_, negative := consentish(c.Name)
+func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreedBlock, why string) {
+	_, negative := looksLikeConsent(c.Name)
 	values, from := s.values(c)
 	switch {
 	case c.Type == "boolean":
@@ -289,7 +289,7 @@ func (s *survey) agreement(r *catalog.Relation, c *catalog.Column) (out agreedBl
 				"%s: the word is a guess, no enum and no CHECK says which there are", c.Name)
 			break
 		}
-		for _, word := range strings.Fields(agreed) {
+		for _, word := range strings.Fields(yesWords) {
 			if i := slices.IndexFunc(values, func(v string) bool { return snake(v) == word }); i >= 0 {
 				out.word = values[i]
 				break
@@ -301,31 +301,31 @@ func (s *survey) agreement(r *catalog.Relation, c *catalog.Column) (out agreedBl
 		out.Evidence = fmt.Sprintf("%s: %s, by its %s", c.Name, strings.Join(values, ", "), from)
 	case timeType(c.Type):
 		name := catalog.QuoteIdent(c.Name)
-		if negative || withdrawn(snake(c.Name)) {
-			out.Block = Block{"sql: " + quoted(name+" IS NULL"), c.Name + " looks like the time at which consent ended"}
-		} else if ends(c) {
+		if negative || isWithdrawal(snake(c.Name)) {
+			out.Block = Block{"sql: " + yamlQuoted(name+" IS NULL"), c.Name + " looks like the time at which consent ended"}
+		} else if isExpiryTime(c) {
 			if c.Type != "timestamp with time zone" {
 				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", c.Name, c.Type)
 			}
-			out.Block = Block{"sql: " + quoted(name+" IS NULL OR "+name+" > now()"),
+			out.Block = Block{"sql: " + yamlQuoted(name+" IS NULL OR "+name+" > now()"),
 				c.Name + " looks like the time at which consent ends"}
 		} else {
-			out.Block = Block{"sql: " + quoted(name+" IS NOT NULL"), c.Name + " looks like the time of consent"}
+			out.Block = Block{"sql: " + yamlQuoted(name+" IS NOT NULL"), c.Name + " looks like the time of consent"}
 		}
 		return out, ""
 	default: // an id, a text of consent, a version: does not say whether
 		return out, ""
 	}
-	out.YAML = fmt.Sprintf("status: { column: %s, is: %s }", flow(c.Name), spelled(out.word, c))
+	out.YAML = fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(c.Name), policySpelling(out.word, c))
 	return out, ""
 }
 
 // spelled is a word as a policy compares a column with it.
-func spelled(word string, c *catalog.Column) string {
+func policySpelling(word string, c *catalog.Column) string {
 	if c.Type == "boolean" {
 		return word
 	}
-	return flow(word)
+	return yamlFlow(word)
 }
 
 // values are what a column may hold, by its enum or its CHECK.
@@ -346,7 +346,7 @@ func (s *survey) valuesOf(c *catalog.Column) string {
 
 func (s *survey) columnEvidence(r *catalog.Relation, c *catalog.Column) string {
 	if to := s.target(r, c.Name); to != nil {
-		return fmt.Sprintf("%s refers to %s", c.Name, s.written(to.Name))
+		return fmt.Sprintf("%s refers to %s", c.Name, s.policyName(to.Name))
 	}
 	return fmt.Sprintf("%s, of type %s, by its name", c.Name, c.Type)
 }

@@ -108,7 +108,7 @@ const (
 	keyTables = "api_key apikey access_key service_key signing_key personal_access_token"
 
 	// words that mean yes, best first
-	agreed = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
+	yesWords = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
 
 	// a column that may hold one of each is about consent, whatever it is called
 	grantWords  = "granted consented opted_in opt_in"
@@ -116,7 +116,7 @@ const (
 )
 
 // secretish tells whether a column looks like something that nobody but the application should read.
-func secretish(column string) bool {
+func looksSecret(column string) bool {
 	name := snake(column)
 	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey",
 		"private_key", "key_hash", "hashed_key", "key_digest", "access_key", "signing_key", "encryption_key",
@@ -130,12 +130,12 @@ func secretish(column string) bool {
 }
 
 // counted tells whether a column is a number of tokens, as models count them, and not one.
-func counted(c *catalog.Column) bool {
+func isTokenCount(c *catalog.Column) bool {
 	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snake(c.Name), "token")
 }
 
 // contactish tells whether a column looks like a way to reach somebody.
-func contactish(column string) bool {
+func looksLikeContact(column string) bool {
 	name := snake(column)
 	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile",
 		"mobile_number", "fax", "street_address", "postal_address", "home_address"} {
@@ -147,7 +147,7 @@ func contactish(column string) bool {
 }
 
 // consentish tells whether a column says what somebody agreed to, and whether its truth means no.
-func consentish(column string) (consent, negative bool) {
+func looksLikeConsent(column string) (consent, negative bool) {
 	name := snake(column)
 	switch {
 	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn "+

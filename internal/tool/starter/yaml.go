@@ -8,12 +8,12 @@ import (
 var plainScalar = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // flow spells a name so that YAML reads it as that text within braces.
-func flow(name string) string {
+func yamlFlow(name string) string {
 	if plainScalar.MatchString(name) && !oneOf(strings.ToLower(name), "true false yes no on off null y n nan inf") {
 		return name
 	}
-	return quoted(name)
+	return yamlQuoted(name)
 }
 
 // quoted spells a text in single quotes.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+func yamlQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -15,17 +15,17 @@ import (
 )
 
 // block explains a block for a row whose verdicts are known.
-func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block, error) {
-	return e.within(ctx, at, r, holds, false)
+func (e *explainer) block(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block, error) {
+	return e.blockUnderNot(ctx, at, r, holds, false)
 }
 
 // within is a block under so many negations, an odd number or not: there it is what must not hold.
-func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool,
+func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool,
 	negated bool) (*Block, error) {
 	row := at.row
 	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
 	for _, part := range r.Parts {
-		explained, err := e.within(ctx, at, part, holds, negated != (r.Block == "not"))
+		explained, err := e.blockUnderNot(ctx, at, part, holds, negated != (r.Block == "not"))
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds 
 			err = e.shared(ctx, b, parts, row)
 			break
 		}
-		b.Says, err = e.other(n, row)
+		b.Says, err = e.otherBlock(n, row)
 	case predicate.Open:
 		b.Says = "all rows show"
 		return b, nil
@@ -90,7 +90,7 @@ func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds 
 			b.Says = "it is not certain that what is below does not hold"
 		}
 	default:
-		b.Says, err = e.other(n, row)
+		b.Says, err = e.otherBlock(n, row)
 	}
 	if len(r.Parts) == 0 || r.Block == "not" {
 		b.Unknown = len(predicate.Helpers(r.Node)) == 0 && !b.Holds && !holds[r][1]
@@ -99,7 +99,7 @@ func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds 
 }
 
 // other speaks of a node by the columns and tables that it reads.
-func (e *explainer) other(n predicate.Node, row map[string]*string) (string, error) {
+func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string, error) {
 	var parts []string
 	if columns, known := predicate.RowColumns(n); known {
 		for _, c := range columns {
@@ -151,7 +151,7 @@ func (e *explainer) attribute(name string) string {
 }
 
 // leads is the condition under which a row is one that a link leads to; false if it leads nowhere.
-func leads(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
+func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
 	var parts []string
 	for _, p := range pairs {
 		if row[p.From] == nil {
@@ -163,7 +163,7 @@ func leads(pairs []predicate.Pair, alias string, row map[string]*string) (string
 }
 
 // begins are the values by which a link begins.
-func begins(pairs []predicate.Pair, row map[string]*string) string {
+func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
 		parts = append(parts, p.Column+"="+strings.Trim(quoted(row[p.From]), "'"))
@@ -173,7 +173,7 @@ func begins(pairs []predicate.Pair, row map[string]*string) string {
 
 func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
 	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
-	where, ok := leads(pairs, "r", row)
+	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
 		return nil
@@ -187,7 +187,7 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 		return err
 	}
 	if !predicate.Implies(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
-		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, begins(pairs, row)); b.Holds {
+		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStart(pairs, row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
 		}
 		b.Targets, b.More = nil, false
@@ -199,7 +199,7 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
 	switch {
 	case len(b.Targets) == 0:
-		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, begins(pairs, row))
+		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, linkStart(pairs, row))
 	case shown:
 		b.Says = fmt.Sprintf("it points to a row of %s that shows", n.Relation.Name)
 	default:
@@ -212,7 +212,7 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
 	first := n.Steps[0]
 	pairs := first.Pairs()
-	where, ok := leads(pairs, "s0", row)
+	where, ok := linkCondition(pairs, "s0", row)
 	if !ok {
 		b.Says = "it has no key to find subjects by: NULL"
 		return nil
@@ -300,7 +300,7 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 	}
 	switch {
 	case len(found) == 0 && n.Required:
-		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, begins(pairs, row))
+		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, linkStart(pairs, row))
 	case len(found) == 0:
 		b.Says = "nobody is linked to it"
 	case refusing > 0:
@@ -312,7 +312,7 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 }
 
 // recorded finds the subjects of the row, and whether each has agreed by a record.
-func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded, at place) error {
+func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded, at explainedRow) error {
 	query := predicate.Subject(n, "r", e.values)
 	if query == "" {
 		return nil
@@ -320,7 +320,7 @@ func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY "+
 			"q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
-		at.relation.Name.SQL(), query, at.is("r"), maxRecords+1))
+		at.relation.Name.SQL(), query, at.condition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

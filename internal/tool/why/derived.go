@@ -12,11 +12,11 @@ import (
 )
 
 // derived finds the rows that a row was made from, those that hide it first.
-func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, at place) error {
+func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, at explainedRow) error {
 	if n.Unless != nil {
 		var unless bool
 		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s",
-			predicate.Direct(n.Unless, "r", e.values), at.relation.Name.SQL(), at.is("r"))).Scan(&unless)
+			predicate.Direct(n.Unless, "r", e.values), at.relation.Name.SQL(), at.condition("r"))).Scan(&unless)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
 		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.Made("r",
-			"s"), at.is("r"), maxRecords+1))
+			"s"), at.condition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

@@ -81,12 +81,12 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if !listed {
 		return a, nil
 	}
-	a.Columns = narrowed(table)
-	if a.ForeignPolicies, err = foreign(ctx, tx, relation, q.AgentRole); err != nil {
+	a.Columns = changedColumns(table)
+	if a.ForeignPolicies, err = foreignPolicies(ctx, tx, relation, q.AgentRole); err != nil {
 		return nil, err
 	}
 	if len(a.Rows) > 0 {
-		if err := q.ask(ctx, conn, tx, table, where, a); err != nil {
+		if err := q.compareWithRowSecurity(ctx, conn, tx, table, where, a); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +159,7 @@ func (q Question) condition(r *catalog.Relation) (asked, where string, err error
 }
 
 // narrowed are the columns that do not come out as they are.
-func narrowed(t *policy.Table) []Column {
+func changedColumns(t *policy.Table) []Column {
 	out := []Column{}
 	if t.Columns == nil {
 		return out
@@ -182,7 +182,7 @@ func narrowed(t *policy.Table) []Column {
 }
 
 // foreign are policies that are not ours and narrow what the agent's role sees.
-func foreign(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) ([]string, error) {
+func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT p.policyname::text FROM pg_catalog.pg_policies AS p
 		WHERE p.schemaname = $1 AND p.tablename = $2 AND p.permissive = 'RESTRICTIVE' AND p.cmd IN ('ALL', 'SELECT')
 		  AND p.policyname !~ '^pgconsent_' AND p.roles && ARRAY['public', $3]::pg_catalog.name[] ORDER BY 1`, r.Name.Schema, r.Name.Name, role)
@@ -194,7 +194,7 @@ func foreign(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) (
 }
 
 // ask holds the verdict against what the agent's role sees under row security at the same moment.
-func (q Question) ask(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string, a *Answer) error {
+func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string, a *Answer) error {
 	from := t.Relation.Name.SQL()
 	if t.Columns != nil {
 		from = predicate.RowView(t.Relation.Name).SQL()
@@ -228,7 +228,7 @@ func (q Question) ask(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy
 	if _, err := as.Exec(ctx, "SET TRANSACTION SNAPSHOT "+catalog.QuoteLiteral(snapshot)); err != nil {
 		return err
 	}
-	if err := begin(ctx, as, owner, q.Attributes, q.Set); err != nil {
+	if err := beginSealed(ctx, as, owner, q.Attributes, q.Set); err != nil {
 		return err
 	}
 	var visible int
@@ -332,13 +332,13 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 				no, _ := values[len(names)+2*j+1].(bool)
 				holds[b] = [2]bool{yes, no}
 			}
-			if explained.Rule, err = e.block(ctx, place{r, key, row}, t.Rule, holds); err != nil {
+			if explained.Rule, err = e.block(ctx, explainedRow{r, key, row}, t.Rule, holds); err != nil {
 				return nil, false, err
 			}
 			explained.Visible = explained.Rule.Holds
 		}
 		if asked && t.Aggregate != nil && !explained.Visible {
-			if explained.Group, err = e.group(ctx, t, place{r, key, row}); err != nil {
+			if explained.Group, err = e.group(ctx, t, explainedRow{r, key, row}); err != nil {
 				return nil, false, err
 			}
 		}
@@ -356,14 +356,14 @@ func flatten(r *policy.Rule) []*policy.Rule {
 }
 
 // place is the row that is explained.
-type place struct {
+type explainedRow struct {
 	relation *catalog.Relation
 	key      []string
 	row      map[string]*string
 }
 
 // is the condition that finds the row.
-func (p place) is(alias string) string {
+func (p explainedRow) condition(alias string) string {
 	var parts []string
 	for _, name := range p.key {
 		column := alias + "." + catalog.QuoteIdent(name)

@@ -12,7 +12,7 @@ import (
 
 // group finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than the
 // rows.
-func (e *explainer) group(ctx context.Context, t *policy.Table, at place) (*Group, error) {
+func (e *explainer) group(ctx context.Context, t *policy.Table, at explainedRow) (*Group, error) {
 	a := t.Aggregate
 	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.Minimum, Share: a.Share}
 	takes := func(row string) string {
@@ -38,7 +38,7 @@ func (e *explainer) group(ctx context.Context, t *policy.Table, at place) (*Grou
 		into = append(into, &values[i])
 	}
 	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "),
-		t.Relation.Name.SQL(), at.is("r"))).Scan(append(into, &g.Subjects)...)
+		t.Relation.Name.SQL(), at.condition("r"))).Scan(append(into, &g.Subjects)...)
 	for i, d := range a.Dimensions {
 		g.Cell = append(g.Cell, Value{d.Column, values[i]})
 	}

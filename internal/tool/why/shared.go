@@ -18,7 +18,7 @@ func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, r
 	for _, part := range parts {
 		switch n := part.(type) {
 		case predicate.Visible:
-			if err := e.sharing(ctx, b, n, row); err != nil {
+			if err := e.sharedRecord(ctx, b, n, row); err != nil {
 				return err
 			}
 		case predicate.Status:
@@ -40,10 +40,10 @@ func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, r
 }
 
 // sharing is one record of a row.
-func (e *explainer) sharing(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
+func (e *explainer) sharedRecord(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
 	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
 	record := Record{Table: n.Relation.Name.String()}
-	where, ok := leads(pairs, "r", row)
+	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		null := slices.IndexFunc(pairs, func(p predicate.Pair) bool { return row[p.From] == nil })
 		record.Says = "there is no such row: " + pairs[null].From + " is NULL"

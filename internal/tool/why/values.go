@@ -19,7 +19,7 @@ type Setting struct{ Name, Value string }
 // the transaction.
 func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
 	set []Setting) (map[string]string, error) {
-	if err := begin(ctx, tx, tx.Conn(), credential, set); err != nil {
+	if err := beginSealed(ctx, tx, tx.Conn(), credential, set); err != nil {
 		return nil, err
 	}
 	values := map[string]string{}
@@ -47,7 +47,7 @@ func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 
 // begin makes a transaction a sealed session of the agent's, with the settings that it has made. The keys are read by the
 // other connection, which may be the same.
-func begin(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string, set []Setting) error {
+func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string, set []Setting) error {
 	ring, err := seal.Load(ctx, keys)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		"SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 		return nil, err
 	}
-	var places []counting
+	var places []subjectCount
 	for _, t := range dsar.Tables(p) {
 		table, ok := p.Table(t.Relation.Name)
 		if !ok {
@@ -76,13 +76,13 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
 		if some {
-			places = append(places, countingOf(table, where))
+			places = append(places, newSubjectCount(table, where))
 		}
 	}
 	var out []Visibility
 	for _, agent := range slices.Sorted(maps.Keys(agents)) {
 		one := Visibility{Agent: agent}
-		if one.Attributes, err = sealed(ctx, tx, p, agents[agent]); err != nil {
+		if one.Attributes, err = sealedAs(ctx, tx, p, agents[agent]); err != nil {
 			return nil, err
 		}
 		for _, a := range p.Attributes() {
@@ -97,7 +97,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 			continue
 		}
 		for _, at := range places {
-			t, err := at.of(ctx, tx, subject, one.Attributes)
+			t, err := at.run(ctx, tx, subject, one.Attributes)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", at.result.Table, err)
 			}
@@ -109,7 +109,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 }
 
 // sealed are the attributes of one agent. The seal ends with the look, so that the next agent has its own.
-func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string, error) {
+func sealedAs(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string, error) {
 	inner, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -128,15 +128,15 @@ func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 
 // counting is a statement that counts the subject's rows of a table, as an agent sees them: the same for each agent, so
 // that it is planned once.
-type counting struct {
+type subjectCount struct {
 	sql    string
 	asked  predicate.Parameters // the attributes that it is given besides the subject
 	when   []int                // columns whose own count is in the answer
 	result TableVisibility      // without figures
 }
 
-func countingOf(t *policy.Table, where string) counting {
-	c := counting{asked: predicate.Parameters{First: 2},
+func newSubjectCount(t *policy.Table, where string) subjectCount {
+	c := subjectCount{asked: predicate.Parameters{First: 2},
 		result: TableVisibility{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
 	direct := func(n predicate.Node) string {
 		if n == nil {
@@ -182,7 +182,7 @@ func countingOf(t *policy.Table, where string) counting {
 }
 
 // of counts for an agent with these attributes.
-func (c counting) of(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (TableVisibility, error) {
+func (c subjectCount) run(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (TableVisibility, error) {
 	out := c.result
 	out.Columns = slices.Clone(out.Columns)
 	into := []any{&out.Rows, &out.Visible, &out.Counted}

@@ -60,7 +60,7 @@ tables:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := begin(t.Context(), tx, super, agents[agent], nil); err != nil {
+		if err := beginSealed(t.Context(), tx, super, agents[agent], nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.QueryRow(t.Context(), what, subject).Scan(&n); err != nil {

@@ -78,7 +78,7 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := begin(ctx, as, i.super, attributes, nil); err != nil {
+		if err := beginSealed(ctx, as, i.super, attributes, nil); err != nil {
 			t.Fatal(err)
 		}
 		tx, err := i.super.Begin(ctx)
