@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// cacheKey is all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
+// cacheKey is all that a verdict depends on. The epoch implies the database, policy, catalog, key and profile.
 type cacheKey struct {
 	text     string
 	protocol verdict.Protocol
@@ -17,8 +17,8 @@ type cacheKey struct {
 	lists    bool
 }
 
-// cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an agent
-// that sends ever new texts does not evict what others use.
+// cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an
+// agent that sends ever new texts does not evict what others use.
 type cache struct {
 	verdicts *otter.Cache[cacheKey, *verdict.Verdict]
 	limit    int

@@ -17,9 +17,9 @@ const subjectRole = "subject"
 // callTimeout bounds the query for references: a caller is answered or refused within two seconds.
 const callTimeout = 1500 * time.Millisecond
 
-// RecordCall records a call of an interface (API, MCP, console), and returns when the record is as durable as the audit's
-// mode asks. The caller sends no byte of the answer before RecordCall has returned nil. Its error is a *sqlstate.Error
-// (58030), which is the answer instead.
+// RecordCall records a call of an interface (API, MCP, console), and returns when the record is as durable as the
+// audit's mode asks. The caller sends no byte of the answer before RecordCall has returned nil. Its error is a
+// *sqlstate.Error (58030), which is the answer instead.
 //
 // About has the ids of persons, and so has By where Role is subject: the record has references in their place. New
 // references are made for the caller, and for the persons whom a successful call is about. A call without success makes

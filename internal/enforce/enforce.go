@@ -3,12 +3,12 @@
 //
 // Guarantees. A statement is allowed only under a policy whose database half is installed in the database. The catalogs
 // it was decided with were compared with the server's within Config.StaleAfter, or the database itself compares their
-// version for each statement. Where neither is so, every statement is refused (DESIGN invariant I1). An allowed statement
-// goes to the server as package rewrite wrote it. Each decision has an audit record before it can be released (I8). An
-// agent that is disabled or whose attributes change loses its sessions at once.
+// version for each statement. Where neither is so, every statement is refused (DESIGN invariant I1). An allowed
+// statement goes to the server as package rewrite wrote it. Each decision has an audit record before it can be released
+// (I8). An agent that is disabled or whose attributes change loses its sessions at once.
 //
-// Not here: the wire protocol (package proxy; package verdict is what the two share), the predicates (packages predicate
-// and rls) and the checks of the database itself, which [Config.Check] runs.
+// Not here: the wire protocol (package proxy; package verdict is what the two share), the predicates (packages
+// predicate and rls) and the checks of the database itself, which [Config.Check] runs.
 //
 // Wiring. The serving command makes a proxy.Route of what [Enforcer.Agent] returns:
 //
@@ -98,7 +98,7 @@ type Target struct {
 const (
 	// staleAfter is the default of Config.StaleAfter.
 	staleAfter = time.Minute
-	// checkAgain is how long the answer of Check holds while nothing is known to have changed.
+	// checkInterval is how long the answer of Check is used while nothing is known to have changed.
 	checkInterval = 10 * time.Second
 	// reloadTimeout bounds the probe that a reload of the policy makes, since somebody waits for it.
 	reloadTimeout = time.Minute
@@ -248,7 +248,7 @@ func (e *Enforcer) Degraded() []string {
 	return out
 }
 
-// listed are names in their order, each once.
+// sortedNames is a list of names in alphabetical order, each once.
 func sortedNames(names []catalog.Name) string {
 	out := make([]string, len(names))
 	for i, n := range names {

@@ -17,9 +17,9 @@ const (
 	// maxTimedAge is the same for results that wait in a portal, where time alone can hide a row: the server may have
 	// computed the row before it expired.
 	maxTimedAge = 5 * time.Second
-	// askTimeout bounds one question about a snapshot.
+	// controlTimeout bounds one query on a connection of the pool.
 	controlTimeout = 3 * time.Second
-	// maxAskers is how many connections ask at once.
+	// maxControlConns is how many connections the pool has.
 	maxControlConns = 4
 	// pruneEvery is the time between two prunings of changes.
 	pruneEvery = 10 * time.Minute

@@ -180,7 +180,7 @@ func (r *returnedKeys) findKeys() {
 			found[part.table] = map[int]int{}
 		}
 		if _, again := found[part.table][part.part]; again {
-			twice[part.table] = true // of two rows of it, nobody can say which part is whose
+			twice[part.table] = true // the parts may be of two rows
 		}
 		found[part.table][part.part] = i
 		if len(found[part.table]) == part.keyLength {

@@ -47,7 +47,8 @@ func identifyingValues(p *policy.Policy, values map[string]string) map[string]st
 	return out
 }
 
-// claimedAttributes are the attributes that the session's settings claim; none where the proxy does not know the values.
+// claimedAttributes are the attributes that the session's settings claim; none where the proxy does not know the
+// values.
 func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {

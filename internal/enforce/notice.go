@@ -24,8 +24,8 @@ const (
 	listenRetry = 2 * time.Second
 )
 
-// listen requests a probe whenever the database notifies it of DDL, until ctx ends. Where it cannot listen, the periodic
-// probes remain.
+// listen requests a probe whenever the database notifies it of DDL, until ctx ends. Where it cannot listen, the
+// periodic probes remain.
 func (d *database) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = d.listenOnce(ctx) // polling goes on

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// timeDependent are the relations in which time alone can hide a row. Rules compare with statement_timestamp(), which is
-// the same for all statements of a Query: a later one would still show a row that expired while the first ran. functions
-// may read one that the text does not name.
+// timeDependent are the relations in which time alone can hide a row. Rules compare with statement_timestamp(), which
+// is the same for all statements of a Query: a later one would still show a row that expired while the first ran.
+// functions may read one that the text does not name.
 type timeDependent struct {
 	all       bool // a rule of an attribute compares with the time
 	relations map[catalog.Name]bool

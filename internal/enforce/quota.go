@@ -13,8 +13,8 @@ import (
 
 // quotas count the rows that contracts allow for one value of an attribute, for all sessions of this process.
 //
-// A statement reserves the rows it may return before it is sent, and the rest is given back when its result is complete.
-// So concurrent sessions do not take more together than one session could.
+// A statement reserves the rows it may return before it is sent, and the rest is given back when its result is
+// complete. So concurrent sessions do not take more together than one session could.
 type quotas struct {
 	mu     sync.Mutex
 	counts map[quotaKey]*quotaCount
@@ -160,8 +160,8 @@ func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	return out
 }
 
-// boundByQuotas is a bound that ends a result after the reserved rows. A whole statement has a limit and returns no more
-// than it reserved; a part of a result may.
+// boundByQuotas is a bound that ends a result after the reserved rows. A whole statement has a limit and returns no
+// more than it reserved; a part of a result may.
 func boundByQuotas(b verdict.Bound, all []*reservation) verdict.Bound {
 	for _, r := range all {
 		if r.rows >= r.quota.Limit || b.Rows > 0 && b.Rows <= r.rows {

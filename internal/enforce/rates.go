@@ -52,8 +52,8 @@ func (l *limiters) dropFull() {
 	}
 }
 
-// bucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn: rows,
-// whose number is not known beforehand, are taken in chunks, and unused ones are given back.
+// bucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn:
+// rows, whose number is not known beforehand, are taken in chunks, and unused ones are given back.
 type bucket struct {
 	mu        sync.Mutex
 	perMin    int // 0: never used

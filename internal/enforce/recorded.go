@@ -80,8 +80,8 @@ func listElements(value string) []string {
 	return out
 }
 
-// referencesFor is the reference for a value, or the list of references for a list. A value without one, of which nobody
-// asked for a reference, is left out.
+// referencesFor is the reference for a value, or the list of references for a list. A value without one, of which
+// nobody asked for a reference, is left out.
 func (s *session) referencesFor(value string) string {
 	list, ok := predicate.ParseArray(value)
 	if !ok {

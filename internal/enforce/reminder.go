@@ -8,14 +8,14 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reminder decides when a session's client gets the reminders of the user and channel that the session names. It depends
-// on no statement, on no row and on no other session's attributes.
+// reminder decides when a session's client gets the reminders of the user and channel that the session names. It
+// depends on no statement, on no row and on no other session's attributes.
 type reminder struct {
 	mu            sync.Mutex
 	active        bool
 	key           air.Key               // without By
-	seenReminders uint64                // the number of the last reminder that there was when it was looked for this key
-	unchecked     bool                  // it was not looked for this key yet
+	seenReminders uint64                // the tracker's number of reminders when this key was checked last
+	unchecked     bool                  // this key was not checked yet
 	given         map[air.Key]time.Time // whose sessions' reminders the client has, by their beginnings
 }
 

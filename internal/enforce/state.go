@@ -25,19 +25,19 @@ type state struct {
 	policy           *policy.Policy
 	snapshot         *catalog.Snapshot
 	plan             *rls.Plan
-	activeRewriter   *rewrite.Rewriter // may name signed gate views; plain where the gate door is shut
-	signingRewriter  *rewrite.Rewriter // signing where it is not
-	unsignedRewriter *rewrite.Rewriter // never does: for sessions whose seal is of another profile or key
-	observedPolicy   *observedPolicy   // what the policy would do to tables that it observes only; nil: there are none
+	activeRewriter   *rewrite.Rewriter // may name signed views; unsignedRewriter while the signed path is off
+	signingRewriter  *rewrite.Rewriter // makes texts of the signed path where it can
+	unsignedRewriter *rewrite.Rewriter // never does: for sessions with a seal of another profile or key
+	observedPolicy   *observedPolicy   // what the policy would do to tables that it only observes; nil: there are none
 	key              seal.Key
 	profile          string
 	versions         verdict.Versions
 
 	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
-	untrackedTable       string             // a table whose changes are not noticed, and on which others depend; "": none
-	untracked            untrackedRelations // what else is not
-	timeCanHide          bool               // time alone can hide a row
-	timeDependent        timeDependent      // of which relations
+	untrackedTable       string             // a table that attributes are computed from and whose changes no trigger records; "": none
+	untracked            untrackedRelations // other relations whose changes no trigger records
+	timeCanHide          bool               // time alone can hide a row of some relation
+	timeDependent        timeDependent      // the relations of which it can
 	foreign              foreignRelations   // which relations are read from other servers
 	suspension           suspension         // what is not served
 	sizes                catalog.Sizes      // of the tables that predicates concern; nil: not known yet
@@ -59,11 +59,11 @@ func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, 
 type view struct {
 	state               *state          // nil: refusal says why
 	refusal             *sqlstate.Error // why agents are not served
-	verified            time.Time       // when the database was last looked at with success
-	tracksDDL           bool            // the database tells of DDL: it refuses what was decided under other catalogs
+	verified            time.Time       // when the last successful probe of the database began
+	tracksDDL           bool            // event triggers count DDL: the database refuses statements that were decided under other catalogs
 	clockOffset         time.Duration   // the database's clock minus ours
-	catalogVersion      int64           // the version of the catalogs that was looked at, or an older one
-	server              string          // which server was looked at
+	catalogVersion      int64           // the version of the catalogs that the probe read, or an older one
+	server              string          // which server was probed
 	signedPathOffReason string          // why statements take no signed path; "": they may, or there is none
 }
 

@@ -117,8 +117,8 @@ func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	}
 }
 
-// refusal refuses a text that uses a suspended relation or function. A write is refused as well where a trigger may read
-// a relation that is not protected.
+// refusal refuses a text that uses a suspended relation or function. A write is refused as well where a trigger may
+// read a relation that is not protected.
 func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 	if u.none() {
 		return nil
@@ -171,9 +171,9 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 			"Statements that do not need it are answered.")
 }
 
-// suspendChanged makes of the active state one that serves only what has not changed. It is for new catalogs that do not
-// fit the policy, or give another database half than the installed one. It returns nil where the changed part cannot be
-// told from the rest. The caller holds mu.
+// suspendChanged makes of the active state one that serves only what has not changed. It is for new catalogs that do
+// not fit the policy, or give another database half than the installed one. It returns nil where the changed part
+// cannot be told from the rest. The caller holds mu.
 func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o probeResult) (*state, error) {
 	s := d.state
 	if s == nil {
@@ -203,10 +203,10 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 	return d.withSuspension(&rest, suspensionCauses{altered: altered, replaced: replaced}), nil
 }
 
-// usedInDatabase tells whether the database may call one of these functions though no statement names it: from a view, a
-// policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text. Calls from
-// other functions of the owner do not count: agents call only functions that the policy lists, and their owner answers
-// for what these call.
+// usedInDatabase tells whether the database may call one of these functions though no statement names it: from a view,
+// a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text. Calls
+// from other functions of the owner do not count: agents call only functions that the policy lists, and their owner
+// answers for what these call.
 func (d *database) usedInDatabase(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
 	var oids []uint32
 	for _, snap := range snaps {

@@ -2,9 +2,9 @@ package predicate
 
 import "strings"
 
-// ParseArray reads a one-dimensional PostgreSQL array literal in the form array_out writes, also with elements quoted
-// that need no quotes. A nil element is NULL. What it accepts, array_in of any server accepts and reads alike; it refuses
-// white space outside quotes, bounds and nesting.
+// ParseArray parses a one-dimensional PostgreSQL array literal as array_out writes it; elements may have quotes that
+// they do not need. A nil element is NULL. Every literal that it accepts has the same meaning for array_in of any
+// server. It refuses white space outside quotes, bounds and nesting.
 func ParseArray(literal string) (elements []*string, ok bool) {
 	rest, ok := strings.CutPrefix(literal, "{")
 	if !ok {

@@ -8,20 +8,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Bound says how far the list of a new or a changed row may reach. What it writes is for a trigger of ours, which runs
-// as the reader: a row policy cannot look at the row as it was.
+// Bound bounds the list of a new or a changed row. Its SQL is for a trigger of pgconsent, which runs as the reader: a
+// row policy cannot read the row as it was before an UPDATE.
 type Bound struct {
 	List
 	Type string // of the column
 
-	// From: the first of these that is not empty is what the list of a new row is where the agent leaves the column out,
-	// and at most is where it does not. Nil: a new row's list is not bounded.
+	// From: the first of these that is not empty is the default of the list where the agent leaves the column out, and
+	// the list's bound where it does not. Nil: a new row's list is not bounded.
 	From []Source
 
 	Narrow bool // the list of a row may get smaller only
-	Wider  Node // what must hold of the row for each element more; nil: none may be added
+	Wider  Node // condition on the row for each additional element; nil: none may be added
 
-	Chain *Chain // bounds the list besides, Wider or not; nil: rows lead to no others
+	Chain *Chain // bounds the list as well, Wider or not; nil: rows refer to no others
 }
 
 // Source is a list of ids that a bound is made of: columns of the row, or of the one row of Relation that matches.
@@ -34,7 +34,7 @@ type Source struct {
 	One      []bool // beside Columns: the column is one id, not a list
 }
 
-// Nodes are what a bound reads, for the helper views: as parts of a predicate over the row.
+// Nodes are the conditions that a bound reads, as parts of a predicate on the row: helper views are made for them.
 func (b Bound) Nodes() []Node {
 	var out []Node
 	if b.Wider != nil {
@@ -54,7 +54,7 @@ func (b Bound) Nodes() []Node {
 	return out
 }
 
-// sourced makes the table of a source one that helper views are made of. It is part of no rule.
+// sourceNode makes [Helpers] find the table of a source, so that it has a helper view. It is part of no rule.
 type sourceNode struct{ Source }
 
 func (sourceNode) node() {}
@@ -70,10 +70,10 @@ func (s Source) columns() []string {
 	return out
 }
 
-// newRow and oldRow are what a trigger calls its rows.
+// newRow and oldRow are the names of a trigger's rows.
 const newRow, oldRow = "NEW", "OLD"
 
-// Malformed is true unless the new row's list is one, with an id in every place.
+// Malformed is true unless the new row's list is one-dimensional and has no NULL.
 func (b Bound) Malformed() string {
 	list := b.array(newRow)
 	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list +
@@ -91,7 +91,7 @@ func (b Bound) Elements(old bool) string {
 // Array is the type of the array that lists are compared as.
 func (b Bound) Array() string { return b.Form.element() + "[]" }
 
-// DefaultList is what a new row's list is where the agent leaves it out, as an array.
+// DefaultList is the list of a new row where the agent leaves it out, as an array.
 func (b Bound) DefaultList() string {
 	parts := make([]string, 0, len(b.From)+1)
 	for _, s := range b.From {
@@ -111,8 +111,8 @@ func (b Bound) Stored(array string) string {
 	return array + "::" + b.Type
 }
 
-// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider. Of a row that was
-// told from another, as the trigger's variable says, an allowed word for everybody allows each.
+// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider. Where the row
+// refers to another one along the chain (the trigger's variable told), the word for everybody in allowed permits each.
 func (b Bound) Exceeds(allowed string, chained bool) string {
 	w := writer{policy: true, form: probe, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
 	more := ""
@@ -150,7 +150,7 @@ func (s Source) sql(array string) string {
 		if len(where) == 0 {
 			where = []string{"true"}
 		}
-		// Of two rows nobody can say which it is.
+		// A source with two matching rows is ambiguous and counts as none.
 		out = "(SELECT q.ids FROM (SELECT " + out + " AS ids, pg_catalog.count(*) OVER () AS n FROM " +
 			HelperView(s.Relation.Name).SQL() + " AS " + row +
 			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
@@ -168,9 +168,9 @@ func OfNewRow(n Node) string {
 	return strings.Join(append(guards(attributesToGuard(n)), w.write(n, newRow)), " AND ")
 }
 
-// OmittedMark is the mark in front of the text of a statement whose INSERTs into a table all leave a column out. The
-// trigger that fills it in could not know otherwise: it sees the column's default. It is no security input: what is
-// filled in is what the agent may write there anyway.
+// OmittedMark is the comment in front of a statement whose INSERTs into a table all leave a column out. The trigger
+// that fills the column in could not know it otherwise: it sees the column's default. The mark is no security input:
+// the agent may write the filled-in list anyway.
 func OmittedMark(table catalog.Name, column string) string {
 	return "/*" + omittedMarkText(table, column) + "*/"
 }
@@ -180,8 +180,8 @@ func omittedMarkText(table catalog.Name, column string) string {
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
 
-// ColumnOmitted asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement
-// which it executes, by the name that the proxy gives each.
+// ColumnOmitted is the trigger's test for the mark: in the text that runs, or in the text of the prepared statement
+// that it executes, by the name that the proxy gave it.
 func ColumnOmitted(table catalog.Name, column string) string {
 	mark := catalog.QuoteLiteral(omittedMarkText(table, column))
 	in := func(text string) string {
@@ -192,9 +192,9 @@ func ColumnOmitted(table catalog.Name, column string) string {
 		"OPERATOR(pg_catalog.=) " + executedName + " AND " + in("q.statement") + "))"
 }
 
-// executed is the name of the statement that the text executes, NULL if it does something else, or begins with a
-// comment that has a star in it: then what was left out keeps the table's default. The settings that the proxy plans
-// with care by (package verdict) may stand before it.
+// executedName is the name of the prepared statement that the text executes; NULL if it does something else, or begins
+// with a comment that contains a star: then the column keeps the table's default. The settings of a hardened plan
+// (package verdict) may come before it.
 const (
 	executePattern = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
 	executedName   = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
@@ -202,9 +202,9 @@ const (
 		executePattern + "([a-z_][a-z0-9_]*)'))"
 )
 
-// OmittedDefault is a value that stands for the column's being left out, where nobody can see that in the text of a
-// statement: the default of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes
-// it gets what leaving the column out gives. "" where the column's type has no room for it.
+// OmittedDefault is a value that means that the column was left out. It is the default of the view that COPY writes to,
+// where the text does not tell. It is no valid list, so it collides with none; an agent that writes it gets the default
+// list. "" where the column's type has no such value.
 func (b Bound) OmittedDefault() string {
 	switch {
 	case strings.HasSuffix(b.Type, "[]"):
@@ -215,7 +215,7 @@ func (b Bound) OmittedDefault() string {
 	return ""
 }
 
-// IsOmittedDefault asks, within the trigger, whether the new row's list is that value.
+// IsOmittedDefault is the trigger's test whether the new row's list is that value.
 func (b Bound) IsOmittedDefault() string {
 	left := b.OmittedDefault()
 	if left == "" {
@@ -224,7 +224,7 @@ func (b Bound) IsOmittedDefault() string {
 	return "(" + column(newRow, b.Column) + "::pg_catalog.text OPERATOR(pg_catalog.=) " + left + "::pg_catalog.text) IS TRUE"
 }
 
-// ListFunction is the trigger function that holds the lists of a table to their bounds.
+// ListFunction is the trigger function that checks the lists of a table against their bounds.
 func ListFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("lists_", table)}
 }

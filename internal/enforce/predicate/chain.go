@@ -7,17 +7,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Chain says which row of its own table a row was told from, and that one, and so on. A list of the row holds no id
-// that is missing from a list along the chain. What is not there, does not show to the writer, holds no list, goes
-// round in a circle or goes more than [MaxDepth] deep lets nobody be.
+// Chain says to which row of its own table a row refers (as a memory that was told from another), and so on. The row's
+// list may only have ids that every list along the chain has. A row of the chain that does not exist, that the writer
+// does not see or that has no list allows no id, and so does a circle or a chain deeper than [MaxDepth].
 type Chain struct {
 	Relation *catalog.Relation
 	Match    []Pair // its column: the column of the row that it equals
-	All      string // the word for everybody: a list that holds it bounds nobody; "": there is none
+	All      string // the word for everybody: a list that has it allows every id; "": there is none
 	Rows     Node   // the whole rule of the table
 }
 
-// chained makes the table of a chain one that helper views are made of. It is part of no rule.
+// chainNode makes [Helpers] find the table of a chain, so that it has a helper view. It is part of no rule.
 type chainNode struct {
 	Chain
 	list string
@@ -33,7 +33,7 @@ func (n chainNode) columns() []string {
 	return out
 }
 
-// leads tells whether a row was told from another.
+// hasParent is the condition that a row refers to another one.
 func (c Chain) hasParent(row string) string {
 	var some []string
 	for _, p := range c.Match {
@@ -42,7 +42,7 @@ func (c Chain) hasParent(row string) string {
 	return "(" + strings.Join(some, " OR ") + ")"
 }
 
-// holds asks whether a list along the chain, as an array, lets an element be.
+// allows is the condition that a list along the chain, as an array, allows an element.
 func (b Bound) allows(array, element string) string {
 	if b.Chain.All == "" {
 		return oneOf(element, array)
@@ -55,7 +55,7 @@ func (b Bound) everybody() string {
 }
 
 // ChainIntersection is the intersection of the lists along the chain of the new row, as an array: in the order of the
-// first, empty where the chain is broken. NULL where the row was told from no other.
+// first list, empty where the chain is broken. NULL where the row refers to no other.
 func (b Bound) ChainIntersection() string {
 	c := b.Chain
 	const each, row = "c", "t"
@@ -87,8 +87,8 @@ func (b Bound) ChainIntersection() string {
 		b.Array() + " END FROM c) END"
 }
 
-// CutToChain is what a new row's list is where the agent leaves it out: what is given as far as the chain lets it be,
-// and where nothing is given what the chain does. Both are arrays.
+// CutToChain is the list of a new row where the agent leaves it out: the given elements that the chain allows, or all
+// that the chain allows where none is given. Both are arrays.
 func (b Bound) CutToChain(given, told string) string {
 	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + told +
@@ -96,7 +96,7 @@ func (b Bound) CutToChain(given, told string) string {
 		")::" + b.Array() + " END"
 }
 
-// ExceedsChain is true if some element of the new row's list, but for those of before, is not in what was told.
+// ExceedsChain is true if the chain does not allow some element of the new row's list that was not in before.
 func (b Bound) ExceedsChain(told, before string) string {
 	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) +
 		") AS e (id) WHERE (" + b.allows(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// InsertCanHide returns the tables of n in which a new row can hide rows that showed before: those that steps of a
-// consent or of a derivation lead to, but for a step that leads to one row at most. Sorted by name.
+// InsertCanHide returns the tables of n in which a new row can hide rows that showed before: those to which steps of a
+// consent or of a derivation lead, except steps that lead to at most one row. Sorted by name.
 func InsertCanHide(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
@@ -23,7 +23,7 @@ func InsertCanHide(n Node) []*catalog.Relation {
 			}
 		case Registered:
 			steps = n.Of.Steps
-			found[RegistryTable] = registry // a first record may say no
+			found[RegistryTable] = registry // a first record may be a refusal
 		}
 		for _, step := range steps {
 			if !isUnique(step) {
@@ -39,7 +39,7 @@ func InsertCanHide(n Node) []*catalog.Relation {
 	return out
 }
 
-// oneRow tells whether no two rows share the column that a step leads to.
+// isUnique tells whether no two rows share the column to which a step leads.
 func isUnique(s Step) bool {
 	return slices.Equal(s.Relation.PrimaryKey, []string{s.Column})
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Derived shows a row that was made from other rows if it was made from one at least, and each of these is there and
-// shows by Rows. There is a probe form only, and no door.
+// Derived shows a row that was made from other rows if it was made from at least one, and each of these exists and
+// shows by Rows. It has the probe form only, and no signed view.
 type Derived struct {
 	Origin
-	Rows Node // what is asked of each source
+	Rows Node // the condition on each source
 
-	// Again says how sources were made from other rows of their own table, of which the same is asked. What goes more than
-	// [MaxDepth] deep hides, and so do circles.
+	// Again says how sources were made from other rows of their own table, for which the same condition applies. A row
+	// whose sources go more than [MaxDepth] deep, or in a circle, is hidden.
 	Again []Origin
 }
 
@@ -27,10 +27,10 @@ type Origin struct {
 	List   List              // without Steps: the column of keys
 	Source *catalog.Relation // whose keys they are
 	Key    string            // its primary key
-	Unless Node              // over the row's own columns: where it holds the row was made from no other; nil: each was
+	Unless Node              // on the row's own columns: where it is true the row needs no source; nil: every row needs one
 }
 
-// MaxDepth is how many rows may stand behind one another where rows of one table are made from each other.
+// MaxDepth is how long a chain of rows may be that were made from each other in one table.
 const MaxDepth = 100
 
 func (Derived) node() {}
@@ -43,7 +43,7 @@ func (o Origin) Table() *catalog.Relation {
 	return o.Source
 }
 
-// OfSource is what is asked of a source, and of the sources that it was made from itself.
+// OfSource is the condition on a source, and on the sources that it was made from itself.
 func (n Derived) OfSource() Node {
 	out := All{n.Rows}
 	for _, o := range n.Again {
@@ -52,7 +52,7 @@ func (n Derived) OfSource() Node {
 	return out
 }
 
-// froms are the columns of the row that lead to its sources, those of Unless left out.
+// fromColumns are the columns of the row that lead to its sources, without those of Unless.
 func (o Origin) fromColumns() []string {
 	if len(o.Steps) > 0 {
 		return o.Steps[0].fromColumns()
@@ -102,7 +102,7 @@ func (w *writer) derived(n Derived, row string) string {
 	return holds
 }
 
-// linked follows the steps. A step that leads nowhere gives NULL, which is not true.
+// linkedSources follows the steps. A step that leads to no row gives NULL, which is not true.
 func (w *writer) linkedSources(n Derived, row string) string {
 	first, last := n.Steps[0], w.alias()
 	if len(n.Steps) == 1 && isUnique(first) {
@@ -133,7 +133,7 @@ func (w *writer) linkedSources(n Derived, row string) string {
 	return "(" + some + " AND " + b.String() + ")"
 }
 
-// listed looks each key up.
+// listedSources looks up each key of the list.
 func (w *writer) listedSources(n Derived, row string) string {
 	some, each, source := w.alias(), w.alias(), w.alias()
 	return "(EXISTS (SELECT 1 FROM " + n.List.elements(row, some) + fence +
@@ -142,7 +142,8 @@ func (w *writer) listedSources(n Derived, row string) string {
 		" WHERE " + equal(column(source, n.Key), n.element(each+".id")) + " AND " + w.write(n.Rows, source) + fence + fence + ")"
 }
 
-// closed goes to the sources of sources, each key once for each depth: a circle goes on until it is too deep.
+// recursiveSources also follows the sources of sources, each key once for each depth: a circle is followed until it is
+// too deep.
 func (w *writer) recursiveSources(n Derived, row string) string {
 	all, source, sources, shown := w.alias(), w.alias(), w.alias(), w.alias()
 	t := n.Table()
@@ -179,14 +180,14 @@ func (w *writer) recursiveSources(n Derived, row string) string {
 		".shows IS NOT TRUE" + fence
 }
 
-// always is the origin for a row of which it is known already that Unless does not hold.
+// withoutUnless is the origin for a row for which Unless was already found not to be true.
 func (o Origin) withoutUnless() Origin {
 	o.Unless = nil
 	return o
 }
 
-// sources is a query of the keys of a row's sources: a row of NULLs for one that is not there, and if there is none at
-// all.
+// sources is a query of the keys of a row's sources: with a row of NULLs for a source that does not exist, and if there
+// is none at all.
 func (w *writer) sources(o Origin, row string) string {
 	one := w.alias()
 	from, last := "(SELECT 1) AS "+one, ""
@@ -226,7 +227,7 @@ func (w *writer) sources(o Origin, row string) string {
 	return query
 }
 
-// The keys that a list in JSON may hold of a table whose key is no text; others lead nowhere.
+// The forms of keys in a JSON list for a table whose key is no text; other elements match no row.
 const (
 	uuidElement    = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 	integerElement = "^(0|-?[1-9][0-9]{0,17})$"
@@ -234,7 +235,7 @@ const (
 
 var uuidKey, integerKey = regexp.MustCompile(uuidElement), regexp.MustCompile(integerElement)
 
-// converted is the type that an element of JSON is taken as, "" if it is a key as it is.
+// castType is the type to which an element of JSON is cast; "" if it is compared as it is.
 func (o Origin) castType() string {
 	if o.List.Form != GrantJSONB && o.List.Form != GrantJSON {
 		return ""
@@ -260,9 +261,9 @@ func (o Origin) element(value string) string {
 	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.castType() + " END"
 }
 
-// Products are the items of a FROM and the condition by which the rows of a table, as row, are found that were made
-// from the row of the sources' table called source: over the tables themselves, for whoever row security does not
-// concern. A row may be found more than once. It is for what erases.
+// Products are the items of a FROM and the condition that find the rows of a table, called row, that were made from the
+// row of the sources' table called source. They read the tables themselves, for roles to which row security does not
+// apply. A row may be found more than once. Erasures use it.
 func (o Origin) Products(table *catalog.Relation, row, source string) (from []string, where string) {
 	w := writer{direct: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
@@ -295,8 +296,9 @@ func (o Origin) Products(table *catalog.Relation, row, source string) (from []st
 	return from, strings.Join(conditions, " AND ")
 }
 
-// Made is the condition that the row called row was made from the row of the source's table called source, for whoever
-// row security does not concern: over the tables themselves, and never NULL. It is for who asks about one row.
+// Made is the condition that the row called row was made from the row of the source's table called source. It reads the
+// tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
+// it.
 func (o Origin) Made(row, source string) string {
 	w := writer{direct: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
@@ -327,7 +329,7 @@ func (o Origin) Made(row, source string) string {
 	return "(" + made + ") IS TRUE"
 }
 
-// made is the model of the node.
+// sourcesShow is the model of the node.
 func sourcesShow(n Derived, row Row, w World) bool {
 	if !n.valid() {
 		return false
@@ -364,7 +366,7 @@ func sourcesShow(n Derived, row Row, w World) bool {
 	return whole && hold(sources, 1)
 }
 
-// from are a row's sources; false if there is none, or one is not there.
+// from are a row's sources; false if there is none, or one does not exist.
 func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 	if len(o.Steps) == 0 {
 		ids, ok := o.List.ids(row)

@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Direct writes n for somebody whom row security does not concern, the owner: as a condition on the row called alias,
-// over the tables themselves, with the attributes of a caller as constants; one that is absent is missing. It shows the
-// rows that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the
-// functions of schema pgconsent_gate. It is for tools, and no wall.
+// Direct writes n for the owner, to whom row security does not apply: as a condition on the row called alias, over the
+// tables themselves, with the attributes of a caller as constants; an absent one counts as missing. It shows the rows
+// that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the functions of
+// schema pgconsent_gate. It is for tools and enforces nothing.
 func Direct(n Node, alias string, attributes map[string]string) string {
 	return "(" + Constants(direct(n, alias), attributes) + ") IS TRUE"
 }
@@ -25,7 +25,7 @@ func direct(n Node, alias string) string {
 // callers.
 type Parameters struct {
 	First int      // the number of the first
-	Names []string // of the attributes, in the order of their numbers: those that were asked for
+	Names []string // of the attributes that the conditions read, in the order of their numbers
 }
 
 // Direct is as [Direct], with the attributes as parameters of type text; one that is absent is NULL.
@@ -39,8 +39,9 @@ func (p *Parameters) Direct(n Node, alias string) string {
 	}) + ") IS TRUE"
 }
 
-// Subject is the query of who is asked about the row called alias, for [Direct]'s callers: an id as text, whether the
-// subject is the caller, who is not asked, whether the subject has agreed by a record, and whether a guardian has.
+// Subject is a query of the subjects of the row called alias, for [Direct]'s callers. Its columns are the subject's id
+// as text, whether the subject is the caller and so needs no consent, whether the subject has agreed by a record, and
+// whether a guardian has.
 func Subject(n Recorded, alias string, attributes map[string]string) string {
 	if n.subject() == "" || n.Record.Relation == nil || n.Record.Element != "" {
 		return ""
@@ -72,10 +73,10 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 		fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
-// Registry is the query of who is asked about the row called alias, and of the record that decides for each: an id as
-// text, whether the subject is the caller, whether the subject consents, and of the last record about the row and the
-// caller its number, state, stream, categories and expiry; NULL where there is none. A record that counts comes before
-// others.
+// Registry is a query of the subjects of the row called alias, and of the record that decides for each. Its columns are
+// the subject's id as text, whether the subject is the caller, whether the subject consents, and the number, state,
+// stream, categories and expiry of the last record about the row and the caller; NULL where there is none. A record
+// that counts comes before others.
 func Registry(n Registered, alias string, attributes map[string]string) string {
 	if n.Of.subject() == "" {
 		return ""
@@ -109,7 +110,7 @@ func Registry(n Registered, alias string, attributes map[string]string) string {
 		" DESC LIMIT 1) AS d ON true"+where, attributes)
 }
 
-// Constants replaces each attribute that an expression of this package asks the session for by a constant.
+// Constants replaces each attribute of the session in an expression of this package by a constant.
 func Constants(sql string, attributes map[string]string) string {
 	return replaceAttributes(sql, func(name string) string {
 		literal := "NULL"
@@ -120,8 +121,8 @@ func Constants(sql string, attributes map[string]string) string {
 	})
 }
 
-// replaceAttributes puts something else in the place of each attribute that an expression of this package asks the
-// session for. What is inside quotes is left alone.
+// replaceAttributes replaces each attribute of the session in an expression of this package. It leaves quoted text
+// alone.
 func replaceAttributes(sql string, by func(name string) string) string {
 	const ask = "pgconsent_gate.attr('"
 	var b strings.Builder

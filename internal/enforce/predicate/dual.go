@@ -14,18 +14,18 @@ const UseHashHint = "/*pgconsent:scan*/"
 type form int
 
 const (
-	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper for it
+	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper table
 	hashed             // does not depend on the outer row: the planner hashes it once
 	dual               // a CASE of both
 	flat               // may become a join
 )
 
-// either writes a Consent or Visible in the form that the writer is in, which is not probe.
+// sublink writes a node that reads other tables in the writer's form, which is not probe.
 //
-// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. Left to itself the planner chooses by an
-// estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the text
-// of the statement, and is no security input: both forms show the same rows. It stands bare, not in a sub-select: the
-// planner evaluates it, and plans and starts the one form only.
+// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. The planner itself would choose by an
+// estimate that ignores LIMIT; its choice has taken 235 times as long as the other form. scan() reads a hint in the
+// text of the statement, and is no security input: both forms show the same rows. It is not in a sub-select, so that
+// the planner evaluates it, and plans and starts only one form.
 func (w *writer) sublink(n Node, row string) string {
 	switch w.form {
 	case hashed:
@@ -53,8 +53,8 @@ func (w *writer) probeSQL(n Node, row string) string {
 	return w.write(n, row)
 }
 
-// hash writes sets in place of look-ups. A NULL among the values of NOT IN would hide every row, and one that is looked
-// for is not in any set: the first are left out, and IS TRUE makes the second false.
+// hashedSQL writes sets in place of look-ups. A NULL in the set of NOT IN would hide every row, so NULLs are left out
+// of sets. A NULL on the other side is in no set: IS TRUE makes that false.
 func (w *writer) hashedSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
@@ -85,9 +85,9 @@ func (w *writer) hashedSQL(n Node, row string) string {
 	}
 }
 
-// unagreed ends a query over the rows of the first step, called first: those that fulfil the condition and lead to
-// somebody who has not agreed, or to nobody. Where a link leads to one row at most, these are the rows without one that
-// has: an anti-join, which looks at the status of each subject once, and not for each link.
+// notAgreed ends a query over the rows of the first step, called first: those that meet the condition and lead to a
+// subject who has not agreed, or to none. Where each link leads to at most one row, these are the rows without a
+// subject who has agreed: an anti-join, which reads the status of each subject once, and not for each link.
 func (w *writer) notAgreed(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first
@@ -137,7 +137,7 @@ func columns(row string, names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// hashable tells whether n has a hashed form that the planner will hash. A node that is not known here has none.
+// hashable tells whether n has a hashed form that the planner will hash. An unknown node has none.
 func hashable(n Node, row *catalog.Relation) bool {
 	switch n := n.(type) {
 	case Open, Own, Tenant, Grant, Status, SQL:
@@ -174,8 +174,8 @@ func hashableParts(parts []Node, row *catalog.Relation) bool {
 	return true
 }
 
-// sameHash tells whether the comparison of a step is one that PostgreSQL hashes, and for which NULL is the only value
-// that it cannot compare. Where it did not hash, the set would be gone through for each row.
+// sameHash tells whether PostgreSQL hashes the comparison of a step, and NULL is the only value that it cannot compare.
+// Without hashing the whole set would be scanned for each row.
 func sameHash(row *catalog.Relation, from string, to Step) bool {
 	if row == nil {
 		return false
@@ -184,7 +184,7 @@ func sameHash(row *catalog.Relation, from string, to Step) bool {
 	return a != nil && b != nil && hashFamilies[a.TypeOID] != "" && hashFamilies[a.TypeOID] == hashFamilies[b.TypeOID]
 }
 
-// hashes are types whose values PostgreSQL hashes alike within a family.
+// hashFamilies are the types that PostgreSQL hashes alike within a family.
 var hashFamilies = map[uint32]string{
 	20: "integer", 21: "integer", 23: "integer",
 	25: "text", 1043: "text",
@@ -197,7 +197,7 @@ var hashFamilies = map[uint32]string{
 type Set struct {
 	Relation *catalog.Relation
 	Column   string
-	Reads    []*catalog.Relation // what is read to make it
+	Reads    []*catalog.Relation // the tables that are read to make it
 }
 
 // Sets returns the sets of the hashed form of n; none where the policy on rel has the probe form only.

@@ -10,7 +10,7 @@ import (
 // Row is a row in memory: column to the value's text. A column that is absent is NULL.
 type Row map[string]string
 
-// World is what a predicate is evaluated in.
+// World is the tables and the session in which a predicate is evaluated.
 type World struct {
 	Tables     map[catalog.Name][]Row
 	Attributes map[string]string // of the session; absent: NULL
@@ -18,8 +18,8 @@ type World struct {
 	Now        time.Time // when the statement began
 }
 
-// Eval tells whether the row shows. It is the reference model: written for plainness, with three-valued logic of its own,
-// and used by tests only.
+// Eval tells whether the row shows. It is the reference model: written to be simple, with its own three-valued logic,
+// and used only by tests.
 func Eval(n Node, row Row, w World) bool {
 	if !w.Sealed {
 		return false
@@ -32,7 +32,7 @@ func Eval(n Node, row Row, w World) bool {
 	return judge(n, row, w) == yes
 }
 
-// truth is a value of the three-valued logic, in its order.
+// truth is a value of three-valued logic; the order is no < unknown < yes.
 type truth int
 
 const (
@@ -105,7 +105,7 @@ func judge(n Node, row Row, w World) truth {
 	}
 }
 
-// shown is the truth of what reads other tables: it may show a row, never deny one, so that Not over it hides.
+// shown is the truth of a node that reads other tables: yes or unknown, never no, so that Not over it hides the row.
 func shown(b bool) truth {
 	if b {
 		return yes

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// SQL shows a row for which an expression over its own columns is true. Its tree holds what can neither raise nor act,
-// whatever the row holds; that it is well typed is for its maker to see to.
+// SQL shows a row for which an expression over its own columns is true. Nothing in its tree can raise an error or have
+// side effects, whatever the row holds. The caller must build it well typed.
 type SQL struct{ Expr Expr }
 
 func (SQL) node() {}
@@ -30,7 +30,7 @@ const (
 	Timestamp   Kind = "timestamp"
 	TimestampTZ Kind = "timestamptz"
 	JSONB       Kind = "jsonb"
-	Opaque      Kind = "value" // of any other type that is none of rows: it is asked whether it is there, and no more
+	Opaque      Kind = "value" // any other type that is not composite: it can only be compared with NULL
 )
 
 // List is the kind of lists of k; Element undoes it.
@@ -157,8 +157,8 @@ func collated(text string, bytes bool) string {
 	return text
 }
 
-// expressionSQL writes an expression with every name qualified, so that it stands anywhere. What it does not know is
-// NULL.
+// expressionSQL writes an expression with every name qualified, so that it means the same everywhere. An unknown
+// expression is NULL.
 func expressionSQL(e Expr, row string) string {
 	write := func(e Expr) string { return expressionSQL(e, row) }
 	switch e := e.(type) {
@@ -248,7 +248,7 @@ func logic(parts []Expr, operator, row string) string {
 	return "(" + strings.Join(out, operator) + ")"
 }
 
-// sql moves the clock in UTC: how long a day or a month is would else be for the session's time zone to say.
+// sql shifts the clock in UTC: otherwise the session's time zone would decide how long a day or a month is.
 func (c Clock) sql() string {
 	if c.Kind == TimestampTZ && c.Shift == (Shift{}) {
 		return "pg_catalog.statement_timestamp()"

@@ -131,7 +131,7 @@ func eval(e Expr, row Row, w World) value {
 	return value{}
 }
 
-// read takes a value from its text. What is none of its kind is NULL: the model does not raise either.
+// read parses a value. A text that is no value of its kind is NULL: like the SQL, the model raises no error.
 func read(text string, kind Kind) value {
 	if strings.HasSuffix(string(kind), "[]") {
 		parsed, ok := ParseArray(text)
@@ -232,7 +232,7 @@ func anyOf(a, list value) truth {
 	return out
 }
 
-// overlaps compares lists as sets, in which NULL is nothing's equal.
+// overlaps compares lists as sets, in which NULL equals no element.
 func overlaps(op string, a, b []value) bool {
 	has := func(in []value) func(value) bool {
 		return func(v value) bool {
@@ -295,7 +295,7 @@ func trim(front, back bool) func([]value) value {
 	}
 }
 
-// cut is how many of length characters the first n are; counted from the end, all but so many.
+// cut is how many characters the first n of length are; for a negative n, all but the last -n.
 func cut(length int, n value) int {
 	count := int(n.num.Num().Int64())
 	if count < 0 {

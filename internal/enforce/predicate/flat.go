@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Flat writes n as the condition of a signed view, whose row is called alias: EXISTS and NOT EXISTS as the planner turns
-// them into joins. It means what [Policy] means. It is not a wall by itself: the planner may evaluate what else a
-// statement says before it, which therefore must not tell anything, see package rewrite.
+// Flat writes n as the condition of a signed view, whose row is called alias: with EXISTS and NOT EXISTS, which the
+// planner turns into joins. It means the same as [Policy]. It does not enforce anything by itself: the planner may
+// evaluate other conditions of the statement before it, and these must be leak-safe, see package rewrite.
 //
 // The second result is false for a node that has no such form.
 func Flat(n Node, alias string) (string, bool) {
@@ -72,7 +72,7 @@ func (w *writer) flat(n Node, row string) string {
 	case Registered:
 		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
 	case Recorded:
-		if !n.singleSubject() { // a list is no table
+		if !n.singleSubject() { // a list cannot be joined
 			return w.recorded(n, row)
 		}
 		return w.orSelf(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
@@ -81,10 +81,10 @@ func (w *writer) flat(n Node, row string) string {
 	}
 }
 
-// inner writes what a row must be, the one that is read or one that another leads to. Of several joins the planner may
-// begin with two tables that nothing ties together, and takes what that gives for few rows (the one is made unique for
-// a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE
-// keeps the others conditions, looked up for a few rows and hashed for many.
+// innerRow writes the condition on a row, the outer one or one that a link leads to. With several joins the planner may
+// start with two unrelated tables, and underestimate the rows that this gives (it makes one side unique for a
+// semi-join, and counts only the rows of the other). So only the longest chain may become a join. IS TRUE keeps the
+// others as conditions, which are looked up for a few rows and hashed for many.
 func (w *writer) innerRow(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.write(n, row)
@@ -92,8 +92,8 @@ func (w *writer) innerRow(n Node, row string) string {
 	return w.writeParts(n, row, w.write)
 }
 
-// beside writes what the row that a link leads to must be. Where there is one at most, PostgreSQL makes a plain join of
-// the link, of which it reckons well, if nothing else is joined to that row.
+// linkedRow writes the condition on the row that a link leads to. Where there is at most one, PostgreSQL makes a plain
+// join of the link, which it estimates well if nothing else is joined to that row.
 func (w *writer) linkedRow(n Node, row string, one bool) string {
 	if !one {
 		return w.innerRow(n, row)
@@ -109,7 +109,7 @@ func (w *writer) linkedRow(n Node, row string, one bool) string {
 	return strings.Join(out, " AND ")
 }
 
-// parts does, with each part as write has it.
+// writeParts does the same, with each part as write writes it.
 func (w *writer) writeParts(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
 	joins, furthest := countJoins(parts)
@@ -124,7 +124,7 @@ func (w *writer) writeParts(n Node, row string, write func(Node, string) string)
 	return strings.Join(out, " AND ")
 }
 
-// joined is how many of the parts may become joins, and which goes furthest.
+// countJoins is how many of the parts may become joins, and which one has the longest chain.
 func countJoins(parts []Node) (joins, furthest int) {
 	for i, part := range parts {
 		if joinDepth(part) > 0 {
@@ -137,7 +137,7 @@ func countJoins(parts []Node) (joins, furthest int) {
 	return joins, furthest
 }
 
-// reach is how many tables the planner may join for a node, one behind the other.
+// joinDepth is how many tables the planner may join for a node, one after the other.
 func joinDepth(n Node) int {
 	switch n := n.(type) {
 	case Consent:
@@ -155,16 +155,16 @@ func joinDepth(n Node) int {
 	}
 }
 
-// SignedView is the view that leak-safe statements read in place of a protected table: its visible rows. It raises unless
-// the statement is signed.
+// SignedView is the view that leak-safe statements read in place of a protected table: its visible rows. It raises
+// unless the statement is signed.
 func SignedView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: objectName(signedViewPrefix, table)}
 }
 
 const signedViewPrefix = "door_"
 
-// HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are. A
-// table that is open to agents needs none.
+// HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are.
+// A table that is open to agents needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

@@ -1,22 +1,22 @@
 package predicate
 
-// Function is a function or operator that an expression may call. What is listed here neither raises nor acts, whatever
-// its arguments are; where that holds for some arguments only, these must be constants.
+// Function is a function or operator that an expression may call. None that is listed here raises an error or has side
+// effects, whatever its arguments are; where that is so for some arguments only, these must be constants.
 type Function struct {
 	Operator  bool
 	Args      []Kind
 	Constants int // how many arguments, counted from the end, must be constants
 	Optional  int // how many arguments, counted from the end, may be left out
 	Result    Kind
-	Bytes     bool // gets the collation "C": with a nondeterministic one it would raise
+	Bytes     bool // gets the collation "C": with a nondeterministic one it would raise an error
 
 	eval func(args []value) value
 }
 
-// Functions is the closed list. Neighbours that are not on it: substr raises for a negative length that is no constant,
-// upper bounds are those of a text, || and repeat for results that are too long, to_char and casts from dates depend on
-// the session's settings, ->> on json (not jsonb) raises for \u0000, jsonb_array_length for what is no array, extract and
-// date_trunc at the ends of time, regular expressions for patterns, arithmetic for overflows.
+// Functions is the closed list. Similar functions are not on it because they raise errors: substr for a negative
+// length, || and repeat for results that are too long, ->> on json (not jsonb) for \u0000, jsonb_array_length for a
+// value that is no array, extract and date_trunc at the limits of time, regular expressions for some patterns,
+// arithmetic for overflows. to_char and casts from dates depend on the session's settings.
 var Functions = map[string]Function{
 	"lower":        {Args: []Kind{Text}, Result: Text, eval: onText(lower)},
 	"upper":        {Args: []Kind{Text}, Result: Text, eval: onText(upper)},

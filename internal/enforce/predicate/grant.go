@@ -10,10 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// GrantForm is how a column holds the ids that a row is granted to.
+// GrantForm is how a column holds the ids to which a row is granted.
 type GrantForm int
 
-// The forms. A column of a list holds elements of the attributes' own type; in JSON the ids are the strings of an array.
+// The forms. A column of a list holds elements of the attributes' own type; in JSON the ids are the strings of an
+// array.
 const (
 	GrantText    GrantForm = iota // text[]
 	GrantUUID                     // uuid[]
@@ -22,12 +23,12 @@ const (
 	GrantJSON                     // json, or JSON in a text: an array of scalars
 )
 
-// Grant shows a row whose column names one of the session's ids, or the word that stands for everybody. An id matches
-// whole. What is no list at all, NULL or malformed grants nothing, and raises nothing.
+// Grant shows a row whose column has one of the session's ids, or the word for everybody. An id must match as a whole.
+// A value that is no list, NULL or malformed, grants nothing and raises no error.
 type Grant struct {
 	Column string
 	Form   GrantForm
-	Cast   bool // the column is of a kindred type, varchar[] or integer[], and is cast
+	Cast   bool // the column is varchar[] or integer[], and is cast
 	To     []Grantee
 	All    string // the word for everybody; "": none
 }
@@ -36,12 +37,12 @@ type Grant struct {
 type Grantee struct {
 	Attribute string
 	List      bool
-	Optional  bool // it may be missing, and is passed over
+	Optional  bool // it may be missing, and is then ignored
 }
 
 func (Grant) node() {}
 
-// JSONGrants is the function that looks into JSON in a text: true, false, or NULL for what is not an array of scalars.
+// JSONGrants is the function that reads JSON in a text: true, false, or NULL for a value that is no array of scalars.
 const JSONGrants = GateSchema + ".json_grants"
 
 func (f GrantForm) element() string {
@@ -55,7 +56,7 @@ func (f GrantForm) element() string {
 	}
 }
 
-// who is the session's ids as an array that is made once for a statement.
+// idArray is the session's ids as an array that is computed once for a statement.
 func (n Grant) idArray() string {
 	element := n.Form.element()
 	var scalars, parts []string
@@ -78,7 +79,7 @@ func (n Grant) idArray() string {
 	return "(SELECT " + strings.Join(parts, " OPERATOR(pg_catalog.||) ") + ")"
 }
 
-// sql is NULL for what is no list. Where the row shows only if it is true, the form without CASE can use an index.
+// sql is NULL for a value that is no list. Without negation it has no CASE, so that it can use an index.
 func (n Grant) sql(row string, negated bool) string {
 	if len(n.To) == 0 && n.All == "" {
 		return "NULL::pg_catalog.bool"
@@ -144,7 +145,8 @@ func (n Grant) judge(row Row, w World) truth {
 	return truthOf(len(granted) > 0)
 }
 
-// jsonStrings are the strings of a JSON array; false if the text is none, or if its elements must be scalars and are not.
+// jsonStrings are the strings of a JSON array; false if the text is none, or if its elements must be scalars and are
+// not.
 func jsonStrings(text string, scalars bool) ([]string, bool) {
 	if !utf8.ValidString(text) || scalars && len(text) > 1<<20 {
 		return nil, false
@@ -166,7 +168,7 @@ func jsonStrings(text string, scalars bool) ([]string, bool) {
 	return out, true
 }
 
-// jsonScalar is what is not a string: numbers of a size that jsonb is certain to hold.
+// jsonScalar matches scalars that are no strings, and numbers only of a size that jsonb can always hold.
 var jsonScalar = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?)$`)
 
 // jsonEscape is an escape by number: a pair of surrogates, or any other character.

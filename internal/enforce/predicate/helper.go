@@ -13,8 +13,8 @@ import (
 // The schemas of the database side.
 const (
 	Schema     = "pgconsent"      // keys and helper views; agents have no USAGE
-	GateSchema = "pgconsent_gate" // what an agent's statement may name, once rewritten
-	RowsSchema = "pgconsent_rows" // what agents read in place of relations that they hold no right on
+	GateSchema = "pgconsent_gate" // signed views and functions that a rewritten statement may name
+	RowsSchema = "pgconsent_rows" // views that agents read in place of relations on which they have no right
 )
 
 // Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
@@ -46,7 +46,7 @@ func Helpers(n Node) []Helper {
 			if row != nil && len(n.Steps) > 0 {
 				add(row, n.Steps[0].fromColumns()...)
 			}
-			if n.Materialized != nil { // the reader works out what is kept
+			if n.Materialized != nil { // the reader computes the stored answers
 				add(n.Materialized.Relation, n.Materialized.Relation.PrimaryKey...)
 			}
 			for i, step := range n.Steps {
@@ -142,8 +142,7 @@ func ShownWhileEmpty(n Node) []*catalog.Relation {
 	return out
 }
 
-// walk visits n and the predicates inside it; row is the helper table whose row a node speaks of, nil for the outer
-// row.
+// walk visits n and the predicates inside it; row is the helper table whose row a node is about, nil for the outer row.
 func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	visit(n, row)
 	switch n := n.(type) {
@@ -208,7 +207,8 @@ func columnsOf(n Node) []string {
 // Attributes returns the attributes that n uses at any depth, sorted, optional ones too.
 func Attributes(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
-// conjunctive returns the attributes without which n is certain to show nothing.
+// hidingAttributes returns the attributes without which n shows nothing as it is written, since a comparison with NULL
+// is not true.
 func hidingAttributes(n Node) []string {
 	switch n := n.(type) {
 	case Own:
@@ -238,20 +238,20 @@ func SignedHelperView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: objectName("", table)}
 }
 
-// RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table
-// holds in it.
+// RowView is the view that agents read in place of a table with hidden or masked columns. The table's row security
+// applies in it.
 func RowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("", table)}
 }
 
-// FilteredRowView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot
-// stand in an agent's text, which the columns it reads are hidden from.
+// FilteredRowView is the row view with the predicate in it once more: the second enforcement layer of a table whose
+// predicate reads hidden columns, and so cannot be put into an agent's text.
 func FilteredRowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("w_", table)}
 }
 
-// KeyedView has the columns, too, that exist by key only. Agents hold no right on it: they call the function of its
-// name, which returns the rows of the keys that it is given. walled says that the predicate is in it, as in a
+// KeyedView also has the columns that exist by key only. Agents have no right on it: they call the function of its
+// name, which returns the rows with the given keys. filtered says that the predicate is in it, as in a
 // [FilteredRowView].
 func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	if filtered {
@@ -260,7 +260,7 @@ func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
 }
 
-// EmptyFunction says that a link table has no rows at all.
+// EmptyFunction tells whether a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("empty_", table)}
 }
@@ -270,7 +270,7 @@ func StampFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("stamp_", table)}
 }
 
-// PrivacyFunction is the trigger function that notes who is let in or out by the rows of a table.
+// PrivacyFunction is the trigger function that records to whom the rows of a table give or withdraw access.
 func PrivacyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("privacy_", table)}
 }
@@ -280,21 +280,21 @@ func CopyView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("in_", table)}
 }
 
-// CopyFunction is the trigger function that inserts what is copied to the view, as whoever copies.
+// CopyFunction is the trigger function that inserts the rows copied to the view, as the role that copies.
 func CopyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("copy_", table)}
 }
 
-// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count in
-// groups only. It raises unless the statement is signed.
+// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count only in
+// groups. It raises an error unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: objectName("group_", table)}
 }
 
-// prefixes are those of names that stand beside names without any: a schema of that name would get the same.
+// reservedPrefixes are prefixes of names of other views: for a schema of such a name the plain name would be ambiguous.
 var reservedPrefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
 
-// derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
+// objectName makes a name from a table's name that is unique to the table, within the 63 bytes of an identifier.
 func objectName(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name
 	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !reservedPrefixes[table.Schema] {

@@ -1,18 +1,18 @@
 package predicate
 
-// UseIndexHint in front of a statement's text, or behind its signature, says that conditions of its own find few rows
-// by an index.
+// UseIndexHint, in front of a statement's text or behind its signature, says that the statement's own conditions find
+// few rows by an index.
 const UseIndexHint = "/*pgconsent:seek*/"
 
-// sought writes a part of a rule for which an index may be read, of the row itself: whose row it is, and to whom it was
-// granted. Beside the agent's own condition for an index the planner joins the two (BitmapAnd), and reads each row of a
-// tenant for the few that were asked for: it counts what the rule looks up for each row that the first index finds,
-// also for those that are another's and for which nothing is looked up. By [UseIndexHint] the part is asked of the rows
-// that are found, and no index is read for it.
+// withUseIndexHint writes a part of a rule on the row itself for which an index may be used: whose row it is, or to
+// whom it is granted. With another index for the agent's own condition the planner combines the two (BitmapAnd), and
+// reads each row of a tenant for the few that the agent wants. The reason is that it counts the rule's look-ups for
+// each row that the first index finds, also for rows of others, for which nothing is looked up. With [UseIndexHint] the
+// part filters the rows that are found, and no index is used for it.
 //
-// Behind row security most of what an agent's own keys find is its own, so there the part is expected to hold, as in
-// [Inject]; else the planner would expect fewer rows than a LIMIT asks for, and sort all that there are. What an agent
-// searches for in everybody's texts is not, so in a door the part counts as it is.
+// Under row security most rows that an agent's own keys find are its own. So the planner is made to expect that the
+// part is true, as in [Inject]; otherwise it would expect fewer rows than a LIMIT asks for, and sort all rows. A search
+// in everybody's texts finds mostly rows of others, so in a signed view the part has its plain estimate.
 func (w *writer) withUseIndexHint(n Node, row string) string {
 	part := w.write(n, row)
 	if !isIndexable(n) {
@@ -25,7 +25,7 @@ func (w *writer) withUseIndexHint(n Node, row string) string {
 	return "CASE WHEN pgconsent_gate.seek() THEN " + asked + " ELSE " + part + " END"
 }
 
-// seekable tells whether an index may be read for a part of a rule, and nothing else is looked up for it.
+// isIndexable tells whether an index may be used for a part of a rule, and no other table is read for it.
 func isIndexable(n Node) bool {
 	switch n := n.(type) {
 	case Own, Tenant, Grant:
@@ -42,7 +42,7 @@ func isIndexable(n Node) bool {
 	}
 }
 
-// looksUp tells whether other tables are read for one of the parts.
+// readsOtherTables tells whether one of the parts reads other tables.
 func readsOtherTables(parts []Node) bool {
 	for _, part := range parts {
 		switch n := part.(type) {

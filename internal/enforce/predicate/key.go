@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// CurrentCatalog is true, or raises while a statement is planned that was decided before the catalogs changed.
+// CurrentCatalog is true, or raises an error while a statement is planned that was decided before the catalogs changed.
 const CurrentCatalog = "pgconsent_gate.current_catalog()"
 
-// KeyType is the type that values of a key's column are given and taken as, without a length.
+// KeyType is the type, without a length, as which values of a key's column are passed.
 func KeyType(c *catalog.Column) string {
 	switch plain, _, _ := strings.Cut(c.Type, "("); plain {
 	case "uuid", "date":

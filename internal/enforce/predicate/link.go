@@ -16,7 +16,7 @@ func (s Step) pairs() []Pair { return append([]Pair{{s.Column, s.From}}, s.And..
 // Pairs are all pairs of columns of the link.
 func (s Step) Pairs() []Pair { return s.pairs() }
 
-// columns are those of the table that a link leads to, froms those of the row it begins at.
+// columns are those of the table that a link leads to, fromColumns those of the row where it starts.
 func (s Step) columns() []string {
 	var out []string
 	for _, p := range s.pairs() {
@@ -60,7 +60,7 @@ func (s Step) LeadsToOne() bool {
 // On is the condition under which the row called to is one that the link leads to from the row called from.
 func (s Step) On(to, from string) string { return s.on(to, from) }
 
-// begins tells whether the link leads anywhere at all: NULL equals nothing.
+// startNotNull is the condition that the link can lead to a row at all: NULL equals nothing.
 func (s Step) startNotNull(row string) string {
 	var parts []string
 	for _, from := range s.fromColumns() {

@@ -2,21 +2,21 @@ package predicate
 
 import "encoding/json"
 
-// List is a column that holds a list of ids. What is no list, NULL or malformed, is a list of one unknown id, and so is
-// an element that is NULL or no string: nobody can speak for it.
+// List is a column that holds a list of ids. A value that is no list, NULL or malformed, counts as a list of one
+// unknown id, and an element that is NULL or no string as an unknown id: nobody can consent for it.
 type List struct {
 	Column string
 	Form   GrantForm
-	Cast   bool // the column is of a kindred type, varchar[] or integer[], and is cast
+	Cast   bool // the column is varchar[] or integer[], and is cast
 }
 
-// The functions that read a list of ids from JSON: NULL for what is no array, or in a text no array of scalars.
+// The functions that read a list of ids from JSON: NULL for a value that is no array, or in a text no array of scalars.
 const (
 	JSONIDs  = GateSchema + ".json_ids"
 	JSONBIDs = GateSchema + ".jsonb_ids"
 )
 
-// array is the list as an array of the form's elements; NULL for what is no list.
+// array is the list as an array of the form's elements; NULL where the value is no list.
 func (l List) array(row string) string {
 	c := column(row, l.Column)
 	switch l.Form {
@@ -34,7 +34,7 @@ func (l List) array(row string) string {
 // Array is the list of a row as an array, NULL where it is none.
 func (l List) Array(row string) string { return l.array(row) }
 
-// elements is a FROM item of one column, with a NULL for what is no list.
+// elements is a FROM item of one column, with one NULL where the value is no list.
 func (l List) elements(row, alias string) string {
 	return "pg_catalog.unnest(COALESCE(" + l.array(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Live is an attribute that no credential gives: the database works it out at each statement. It is one of three: a
-// claim that the session itself makes in a setting, and that counts only as far as the rest lets it (Setting); a value
-// that is looked up (Column without Setting); an expression over other attributes (Expr).
+// Live is an attribute that no credential gives: the database computes it at each statement. It is one of three: a
+// claim that the session itself makes in a setting, and that counts only if the other fields confirm it (Setting); a
+// value that is looked up (Column without Setting); an expression over other attributes (Expr).
 //
-// It is missing wherever anything is missing, malformed, not let through or ambiguous. Nothing raises: it is asked for
-// inside policies.
+// It is missing where a value is missing, malformed, not confirmed or ambiguous. It never raises an error, since row
+// policies read it.
 type Live struct {
 	Name     string
 	Type     string // qualified; not a list
@@ -36,14 +36,15 @@ type Live struct {
 // Claim stands for what a session claims, in the Rows of a claim that a table confirms.
 const Claim = ""
 
-// LiveFunction works live attributes out: live(name, claims, settings). The claims are fields of a seal, name=value.
-// The settings are NULL for those of the session itself, or name=value by the names of their attributes.
+// LiveFunction computes live attributes: live(name, claims, settings). The claims are fields of a seal, name=value. The
+// settings are NULL for those of the session itself, or name=value by the names of their attributes.
 const LiveFunction = Schema + ".live"
 
-// liveLabel names the block of the function, by which its variables are told from columns.
+// liveLabel is the label of the function's block, which qualifies its variables so that no column hides them.
 const liveLabel = "pgconsent_live"
 
-// Node is a predicate that reads what the attribute is worked out from: for [Helpers], [Links], [Grows] and [Timed].
+// Node is a predicate that reads what the attribute is computed from: for [Helpers], [ShownWhileEmpty], [InsertCanHide]
+// and [TimeCanHide].
 func (l Live) Node() Node {
 	switch {
 	case l.Table != nil:
@@ -55,7 +56,7 @@ func (l Live) Node() Node {
 	}
 }
 
-// Needs are the attributes that it is worked out from, sorted.
+// Needs are the attributes that it is computed from, sorted.
 func (l Live) Needs() []string {
 	found := usedAttributes(l.Node())
 	for _, a := range l.Equals {
@@ -65,7 +66,7 @@ func (l Live) Needs() []string {
 	return sortedKeys(found)
 }
 
-// AtMostOneRow tells whether the value is certain to be that of one row at most, whatever rows are added.
+// AtMostOneRow tells whether the value is always that of at most one row, whatever rows are added.
 func (l Live) AtMostOneRow() bool {
 	if l.Table == nil || l.Setting != "" {
 		return true
@@ -115,7 +116,7 @@ func LiveBody(lives []Live) string {
 
 const liveFunctionName = "live" // the label of the function's parameters
 
-// neededBy are the attributes that are worked out from this one, and itself.
+// neededBy are the attributes that are computed from this one, and itself.
 func neededBy(name string, lives []Live) []string {
 	out := map[string]bool{name: true}
 	for _, l := range lives {
@@ -203,7 +204,7 @@ var bounds = map[string]string{
 	"pg_catalog.int8": "-9223372036854775808 AND 9223372036854775807",
 }
 
-// confirms is the condition under which a claim counts.
+// claimCondition is the condition under which a claim counts.
 func (l Live) claimCondition() string {
 	if l.Table != nil {
 		w := writer{policy: true, form: probe, prefix: "r"}

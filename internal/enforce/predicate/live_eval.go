@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Resolve returns the world with the live attributes worked out, as the model does it, for a session that claims these
+// Resolve returns the world with the live attributes as the model computes them, for a session that claims these
 // values, by the names of attributes.
 func (w World) Resolve(lives []Live, claims map[string]string) World {
 	w.Attributes = maps.Clone(w.Attributes)

@@ -9,20 +9,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Materialized says that the answer of a Consent is kept beside the rows of a table: until when everybody has agreed.
-// While what is kept is not complete, policies look at the subjects themselves. Text that is injected, and doors,
+// Materialized says that the answer of a Consent is stored beside the rows of a table: until when everybody has agreed.
+// While the stored answers are not complete, row policies read the subjects themselves. Injected texts and signed views
 // always do.
 type Materialized struct {
 	Relation *catalog.Relation // of the row, with a primary key
 }
 
-// MaterializedTable holds, for each row of a table, until when a consent holds: -infinity if somebody refuses, infinity
-// if nobody's agreement ends.
+// MaterializedTable has, for each row of a table, the time until which a consent is valid: -infinity if somebody
+// refuses, infinity if nobody's agreement expires.
 func (n Consent) MaterializedTable() catalog.Name {
 	return catalog.Name{Schema: Schema, Name: "kept_" + n.MaterializedName()}
 }
 
-// MaterializedName tells consents apart that are kept.
+// MaterializedName is a name for a materialized consent, unique to its condition.
 func (n Consent) MaterializedName() string {
 	of := n.Materialized.Relation
 	n.Materialized = nil
@@ -30,10 +30,10 @@ func (n Consent) MaterializedName() string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// MaterializedReady tells, by name, whether what is kept is complete.
+// MaterializedReady is the function that tells, by the name, whether the stored answers are complete.
 const MaterializedReady = Schema + ".kept_ready"
 
-// kept asks what is kept, and live otherwise.
+// materializedOr reads the stored answer where it is complete, and otherwise evaluates live.
 func (w *writer) materializedOr(n Consent, row, live string) string {
 	if n.Materialized == nil || !w.policy || w.form == flat {
 		return live
@@ -68,7 +68,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 		live + " END"
 }
 
-// agreed is the condition on the row of a subject.
+// subjectAgrees is the condition on the row of a subject.
 func (w *writer) subjectAgrees(n Consent, subject string) string {
 	is := status(column(subject, n.Status), n.Is)
 	if n.Of != "" {
@@ -81,7 +81,7 @@ func (w *writer) subjectAgrees(n Consent, subject string) string {
 	return "(" + is + " AND (" + until + " IS NULL OR " + until + " OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
 }
 
-// MaterializedConsents returns the consents of n that are kept, each once.
+// MaterializedConsents returns the materialized consents of n, each once.
 func MaterializedConsents(n Node) []Consent {
 	var out []Consent
 	seen := map[string]bool{}

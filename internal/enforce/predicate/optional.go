@@ -2,10 +2,10 @@ package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// An attribute that may be missing is not demanded: where it is, what compares with it is unknown, and a grant passes it
-// over. Under Not, which would turn that into a row that shows, a condition that needs it hides the row.
+// An optional attribute is not required: where it is missing, a comparison with it is NULL, and a grant ignores it.
+// Under Not, which could turn that into a row that shows, a condition that needs it hides the row.
 
-// uses returns the attributes that n uses at any depth, optional ones too.
+// usedAttributes returns the attributes that n uses at any depth, optional ones too.
 func usedAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
@@ -16,7 +16,7 @@ func usedAttributes(n Node) map[string]bool {
 	return out
 }
 
-// demanded returns the attributes without which n shows nothing.
+// requiredAttributes returns the attributes without which n shows nothing.
 func requiredAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
@@ -57,7 +57,7 @@ func attributesOf(n Node) []Attr {
 	}
 }
 
-// despite makes a condition under Not true where an optional attribute of n is missing.
+// orMissing makes a condition under Not true where an optional attribute of n is missing.
 func orMissing(n Node, condition string) string {
 	for _, a := range attributesOf(n) {
 		if a.Optional {

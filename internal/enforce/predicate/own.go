@@ -11,8 +11,8 @@ import (
 type Own struct {
 	Column    string
 	Attribute string
-	// that the attribute is compared as, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for a text
-	// with a char(n)
+	// the type as which the attribute is compared, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for
+	// a text with a char(n)
 	Type     string
 	AsText   bool // the column is an enum: its text is compared
 	Optional bool // the attribute may be missing
@@ -22,13 +22,13 @@ type Own struct {
 type Tenant struct {
 	Own
 	Shared     string // the value, of the attribute's type; "": none
-	SharedNull bool   // NULL is shared: rows without a tenant are everybody's
+	SharedNull bool   // NULL is shared: rows without a tenant belong to everybody
 }
 
 func (Own) node()    {}
 func (Tenant) node() {}
 
-// compared is the row's side of the comparison: the column itself, so that an index on it serves.
+// comparedColumn is the row's side of the comparison: the column itself, so that an index on it can be used.
 func (n Own) comparedColumn(row string) string {
 	if n.AsText {
 		return column(row, n.Column) + "::pg_catalog.text"
@@ -36,7 +36,8 @@ func (n Own) comparedColumn(row string) string {
 	return column(row, n.Column)
 }
 
-// known makes the comparison with a list NULL for a NULL: with an empty list it would be false, and Not show the row.
+// nullForNull makes the comparison of a NULL with a list NULL: with an empty list it would be false, and Not would show
+// the row.
 func (n Own) nullForNull(row, comparison string, negated bool) string {
 	if negated && isListType(n.Type) {
 		return "CASE WHEN " + column(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
@@ -79,7 +80,7 @@ func (n Own) judge(row Row, w World) truth {
 		of = elements(attribute)
 	}
 	return truthOf(slices.ContainsFunc(of, func(a string) bool {
-		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // blanks at the end mean nothing
+		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // trailing blanks are not significant
 			return strings.TrimRight(a, " ") == strings.TrimRight(value, " ")
 		}
 		return a == value
@@ -94,10 +95,10 @@ func (n Tenant) judge(row Row, w World) truth {
 	return n.Own.judge(row, w)
 }
 
-// list tells whether an attribute's type is one of lists.
+// isListType tells whether an attribute's type is a list.
 func isListType(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
 
-// elements are those of a list's value that are not NULL; none if it is no list.
+// elements are the elements of a list's value that are not NULL; none if it is no list.
 func elements(value string) []string {
 	parsed, _ := ParseArray(value)
 	var out []string

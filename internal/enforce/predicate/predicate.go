@@ -1,17 +1,17 @@
-// Package predicate is the predicate tree: the one description of who may see a row, from which both walls are made.
+// Package predicate is the predicate tree: the one description of who may see a row. Both enforcement layers, row
+// security and rewriting, are made from it.
 //
-// [Policy] writes it as the expression of a row security policy, [Inject] as the text put into an agent's statement,
-// and [Eval] evaluates it over rows in memory: the reference model that tests hold the two SQL forms against. All three
-// agree on every row.
+// [Policy] writes it as the expression of a row security policy, and [Inject] as the text put into an agent's
+// statement. [Eval] evaluates it over rows in memory: it is the reference model with which tests compare the two SQL
+// forms. All three agree on every row.
 //
 // A row shows only where the tree is true. In SQL's three-valued logic every construct is written so that NULL, a
-// dangling link or a missing attribute hides: comparisons that hide a row are `(x = y) IS NOT TRUE`, links are outer
-// joins, and the expression of a policy begins by asking that each attribute it uses is there. Every relation,
+// dangling link or a missing attribute hides the row: comparisons that hide a row are `(x = y) IS NOT TRUE`, links are
+// outer joins, and the expression of a policy first tests that each attribute it uses is present. Every relation,
 // function, operator and type in the SQL is qualified, so that its meaning does not depend on a search path.
 //
-// What a predicate cannot know is whether a helper view shows all rows of its table. Where the view of a link table
-// shows none at all, policies ask whether the table has none; that no foreign policy hides a part of it is for doctor
-// to check.
+// A predicate cannot know whether a helper view shows all rows of its table. Where the view of a link table shows no
+// row at all, policies check whether the table is empty. Doctor checks that no foreign policy hides a part of it.
 package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -32,8 +32,8 @@ type Any []Node
 type Status struct {
 	Column string
 	Is     string
-	// the column's type, if it is boolean, or an enum of the table's schema, which all who read the table may use; "":
-	// any other
+	// the column's type, if it is boolean, or an enum of the table's schema, which all who read the table may name; "":
+	// any other type
 	Of string
 }
 
@@ -46,11 +46,10 @@ type Consent struct {
 	Is           string
 	Of           string        // as of [Status]
 	Expires      string        // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
-	Materialized *Materialized // the answer is kept beside the row; nil: it is not
+	Materialized *Materialized // the answer is stored beside the row; nil: it is not
 }
 
-// Step goes from a row to the rows of Relation whose Column equals the From column of that row, and those of And
-// likewise.
+// Step goes from a row to the rows of Relation whose Column equals the From column of that row, and likewise for And.
 type Step struct {
 	Relation *catalog.Relation
 	Column   string

@@ -8,8 +8,8 @@ import (
 )
 
 // Recorded shows a row if each of its subjects has consented by a record. The subjects are ids: those of a list in the
-// row, the one in a column, or those in a column of the rows that steps lead to. A subject that is NULL is one who cannot
-// consent; a row without subjects shows.
+// row, the one in a column, or those in a column of the rows that steps lead to. A NULL counts as a subject who cannot
+// consent. A row without subjects shows.
 type Recorded struct {
 	Steps    []Step // empty: the subjects are in the row itself
 	Required bool   // the first step is a reference to one row, which must be there
@@ -17,23 +17,23 @@ type Recorded struct {
 	Subject  string // the column of one subject; or
 	Subjects List   // the column of several. Its Form is that of the one as well: text, uuid or integer
 
-	But    []Grantee // the session's own ids: a subject who is the caller need not be asked
+	But    []Grantee // the session's own ids: a subject who is the caller needs no record
 	Record Record
 }
 
-// Record is what counts as the consent of a subject: a row whose Grantor is the subject, or a guardian of the subject.
+// Record says which rows count as the consent of a subject: those whose Grantor is the subject, or a guardian of it.
 type Record struct {
 	Relation  *catalog.Relation
 	Grantor   string
-	Match     []Pair     // besides: columns of the record, and the columns of the row that they equal
-	Guardians *Guardians // nil: subjects speak for themselves
+	Match     []Pair     // further columns of the record, and the columns of the row that they equal
+	Guardians *Guardians // nil: only subjects themselves consent
 	Scope     *Scope     // nil: a record is about every row that it matches
 	Grantee   Grant      // to whom: Column is one id, of Form text, uuid or integer. Without To: see Element
-	Element   string     // where elements of a list are judged: the column that equals the element; "": none
+	Element   string     // where elements of a list are checked: the column that equals the element; "": none
 	Rows      Node       // conditions on the record's own columns; nil: none
 }
 
-// Guardians is the table that says who speaks for a subject.
+// Guardians is the table that says who consents for a subject.
 type Guardians struct {
 	Relation          *catalog.Relation
 	Subject, Guardian string
@@ -54,7 +54,7 @@ func (Recorded) node() {}
 // form is that of the subjects' ids, for one subject as well.
 func (n Recorded) form() GrantForm { return n.Subjects.Form }
 
-// froms are the columns of the row that the node stands on.
+// fromColumns are the columns of the row that the node reads.
 func (n Recorded) fromColumns() []string {
 	var out []string
 	if len(n.Steps) > 0 {
@@ -79,7 +79,7 @@ func (n Recorded) fromColumns() []string {
 	return out
 }
 
-// subject is the column that names who is asked.
+// subject is the column with the ids of subjects.
 func (n Recorded) subject() string {
 	if n.Subject != "" {
 		return n.Subject
@@ -87,7 +87,7 @@ func (n Recorded) subject() string {
 	return n.Subjects.Column
 }
 
-// reads are the columns of the i-th step's rows that are looked at next.
+// reads are the columns of the i-th step's rows that the next step reads.
 func (n Recorded) reads(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
@@ -121,14 +121,14 @@ func (g Guardians) columns() []string {
 	return out
 }
 
-// single tells whether the one subject stands in a column of the row and speaks for itself: then a record is a row of a
-// table that the subject's equals.
+// singleSubject tells whether the only subject is in a column of the row and has no guardians: then the records can be
+// compared with that column directly.
 func (n Recorded) singleSubject() bool {
 	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
 		n.Record.Element == ""
 }
 
-// orOwn adds that a subject who is the caller need not be asked.
+// orSelf adds that a subject who is the caller needs no record.
 func (w *writer) orSelf(n Recorded, row, agreed string) string {
 	if len(n.But) == 0 {
 		return agreed
@@ -136,14 +136,14 @@ func (w *writer) orSelf(n Recorded, row, agreed string) string {
 	return "(" + oneOf(column(row, n.Subject), n.ownIDs()) + " OR " + agreed + ")"
 }
 
-// own is the array of the session's own ids.
+// ownIDs is the array of the session's own ids.
 func (n Recorded) ownIDs() string {
 	return Grant{Form: n.form(), To: n.But}.idArray() + "::" + n.form().element() + "[]"
 }
 
-// recorded writes the probe: for each subject of a row the records are looked up by their grantor. Of a list, of what
-// links lead to and of guardians there is no other form: what a record must equal comes from the list as well as from
-// the row, and the list is no table.
+// recorded writes the probe: for each subject of a row the records are looked up by their grantor. For lists, links and
+// guardians it is the only form: a record is compared with the element of the list as well as with the row, and a list
+// is no table that could be joined.
 func (w *writer) recorded(n Recorded, row string) string {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return w.nothing()
@@ -157,7 +157,7 @@ func (w *writer) recorded(n Recorded, row string) string {
 	})
 }
 
-// subjects says that no subject of a row refuses, by conditions on the subject's id.
+// forEachSubject is the condition that no subject of a row refuses; refuses gives the conditions on the subject's id.
 func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) []string) string {
 	outer := w.form
 	w.form = probe
@@ -205,7 +205,7 @@ func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) 
 	return "(" + strings.Join(parts, " AND ") + ")"
 }
 
-// refusing says that no guardian of a subject has agreed.
+// noGuardianAgrees is the condition that no guardian of a subject has agreed.
 func (w *writer) noGuardianAgrees(n Recorded, row, id string) string {
 	g := n.Record.Guardians
 	guardian, record := w.alias(), w.alias()
@@ -227,7 +227,7 @@ func (n Recorded) subjects(row, alias string) string {
 	return n.Subjects.elements(row, alias)
 }
 
-// record is the look-up of what a grantor has agreed to about the row.
+// record is the look-up of a grantor's records about the row.
 func (w *writer) record(n Record, row, grantor string) string {
 	if n.Element != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
@@ -238,7 +238,7 @@ func (w *writer) record(n Record, row, grantor string) string {
 	return "SELECT 1 FROM " + w.helper(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// recordOf are the conditions on a record besides whose it is.
+// recordOf are the conditions on a record apart from its grantor.
 func (w *writer) recordOf(n Record, r, row string) []string {
 	var where []string
 	if s := n.Scope; s != nil {
@@ -289,7 +289,7 @@ func everySubjectAgreed(n Recorded, row Row, w World) bool {
 	return everySubject(n, row, w, func(id string) bool { return n.Record.hasAgreed(id, row, w) })
 }
 
-// everySubject tells whether each subject of a row agrees; the caller is not asked.
+// everySubject tells whether each subject of a row agrees; the caller needs not.
 func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) bool {
 	reached := []Row{row}
 	for i, step := range n.Steps {
@@ -342,7 +342,7 @@ func idsOf(to []Grantee, w World) []string {
 	return out
 }
 
-// given tells whether a subject, or a guardian, has agreed.
+// hasAgreed tells whether a subject, or a guardian, has agreed.
 func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	grantors := []string{subject}
 	if g := n.Guardians; g != nil {
@@ -362,7 +362,7 @@ func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	})
 }
 
-// names tells whether a column of one id names the caller, or everybody.
+// includesCaller tells whether a column of one id is the caller's, or the word for everybody.
 func (n Grant) includesCaller(record Row, w World) bool {
 	if len(n.To) == 0 {
 		return true

@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Reference shows a row whose foreign key is NULL in part, or points to a row of Relation that shows by that relation's
-// own predicate. New rows are held to it: a target that is hidden and one that is not there fail alike.
+// Reference shows a row whose foreign key is NULL in part, or refers to a row of Relation that shows by that relation's
+// own predicate. New rows must meet it: a hidden target and one that does not exist fail in the same way.
 type Reference struct {
 	Relation *catalog.Relation
 	Columns  []string // of Relation
 	From     []string // of the row, beside Columns
 	Rows     Node     // the predicate of Relation
 
-	// Before leads from a changed row to itself as it was before the statement: a key that has stayed as it was shows
-	// nothing, whatever it points to. Without a relation there was none.
+	// Before leads from a changed row to itself as it was before the statement: a key that did not change tells nothing,
+	// whatever it refers to. Without a relation there is no row before.
 	Before Step
 }
 
@@ -122,7 +122,7 @@ func RowColumns(n Node) (columns []string, known bool) {
 	return sortedKeys(found), known
 }
 
-// Implies tells whether a condition asks for all that another does, part by part.
+// Implies tells whether a condition has all parts of another one.
 func Implies(n, other Node) bool {
 	parts := Conjuncts(n)
 	return !slices.ContainsFunc(Conjuncts(other), func(asked Node) bool {
@@ -130,7 +130,7 @@ func Implies(n, other Node) bool {
 	})
 }
 
-// Conjuncts returns the parts all of which must hold, nested ones included.
+// Conjuncts returns the parts that must all be true, nested ones included.
 func Conjuncts(n Node) []Node {
 	all, ok := n.(All)
 	if !ok || len(all) == 0 {

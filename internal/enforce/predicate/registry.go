@@ -9,10 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// RegistryTable is what the consent registry says now: the last record of each subject, grantee and scope.
+// RegistryTable has the current records of the consent registry: the last one of each subject, grantee and scope.
 var RegistryTable = catalog.Name{Schema: Schema, Name: "consent_current"}
 
-// registry is the table as base migrations make it. No snapshot has it, since agents and policies cannot name it.
+// registry is the table as the base migrations make it. No snapshot has it, since agents and policies cannot name it.
 var registry = &catalog.Relation{
 	Name: RegistryTable, Kind: catalog.Table, PrimaryKey: []string{"subject", "grantee", "scope"},
 	Columns: []catalog.Column{
@@ -40,19 +40,19 @@ const (
 )
 
 // Registered shows a row if each of its subjects consents by the registry: a record is given, has not expired, and is
-// about this row, this caller and what is asked for; and none that is about them says no.
+// about this row, this caller and what is asked for; and no record about them is a refusal.
 type Registered struct {
 	Of Recorded // the subjects, and the session's own ids; its Record is left empty
 
 	Categories, Purposes []string  // a record lists each of these
-	SessionCategories    []Grantee // and so does the session; where none is named, the record lists each of the session's
+	SessionCategories    []Grantee // so does the session; where Categories is empty, the record lists each of the session's
 	SessionPurposes      []Grantee
-	Streams              []string  // nil: whatever shows one by one
-	Grantees             []Grantee // to whom besides everybody
+	Streams              []string  // nil: every stream whose rows show one by one
+	Grantees             []Grantee // to whom, apart from everybody
 	Tables               []string  // the names of the row's table in scopes: table:NAME
 	Key                  string    // the column with a row's key in scopes: row:NAME:KEY
-	Contexts             []Grantee // and the ones of these contexts
-	// the column that says how old the row is; "": no record ends for old rows alone, and none decays
+	Contexts             []Grantee // the session's contexts, which scopes may name
+	// the column that says how old the row is; "": no record ends for old rows only, and none decays
 	Since string
 	// a row older than a countdown to anonymity shows until so many full days have passed; 0: not at all
 	Days    int
@@ -64,17 +64,18 @@ const Forever = 1 << 20
 
 func (Registered) node() {}
 
-// single tells whether the subject is in a column of the row, and is asked whoever the caller is.
+// singleSubject tells whether the subject is in a column of the row, and must consent whoever the caller is.
 func (n Registered) singleSubject() bool {
 	return n.Of.Subject != "" && len(n.Of.Steps) == 0 && len(n.Of.But) == 0
 }
 
-// alone tells whether what a record must be depends on its subject and the session, and not on the row besides.
+// dependsOnSubjectOnly tells whether the conditions on a record depend on its subject and the session only, and on no
+// other column of the row.
 func (n Registered) dependsOnSubjectOnly() bool {
 	return n.singleSubject() && n.Key == "" && n.Since == ""
 }
 
-// froms are the columns of the row that the node stands on.
+// fromColumns are the columns of the row that the node reads.
 func (n Registered) fromColumns() []string {
 	out := n.Of.fromColumns()
 	if n.Key != "" {
@@ -94,8 +95,8 @@ func registryColumns() []string {
 	return out
 }
 
-// subjectText is an id as the registry has it. Its collation is said, so that the index of the registry serves whatever
-// the column's own is.
+// subjectText is an id as the registry has it. It has an explicit collation, so that the registry's index can be used
+// whatever the column's own collation is.
 func subjectText(id string) string {
 	return `(` + id + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
@@ -132,10 +133,10 @@ func (w *writer) consents(n Registered, row, id string) string {
 	return "SELECT 1 FROM " + w.helper(registry) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// refusals are the states by which a subject, or the controller, said no. A record that has expired says nothing.
+// refusals are the states of a refusal, by the subject or the controller. An expired record is none.
 var refusals = []string{"refused", "withdrawn", "revoked"}
 
-// about says that a record is about the row and the caller.
+// aboutConditions are the conditions that a record is about the row and the caller.
 func (n Registered) aboutConditions(r, row string) []string {
 	out := []string{oneOf(column(r, "grantee"), Grant{To: n.Grantees, All: "*"}.idArray()+"::pg_catalog.text[]")}
 	scope, words := column(r, "scope"), []string{"*"}
@@ -161,7 +162,7 @@ func (n Registered) aboutConditions(r, row string) []string {
 	return append(out, "("+strings.Join(scopes, " OR ")+")")
 }
 
-// counts says that a record about the row is a consent to what is asked for.
+// consentConditions are the conditions that a record about the row is a consent to what is asked for.
 func (w *writer) consentConditions(n Registered, r, row string) []string {
 	out := append(n.aboutConditions(r, row), equal(column(r, "state"), "'given'::pg_catalog.text"),
 		"("+column(r, "expires_at")+" IS NULL OR "+column(r, "expires_at")+
@@ -189,8 +190,9 @@ func (w *writer) consentConditions(n Registered, r, row string) []string {
 			" OR "+counted+")")
 }
 
-// counting says that a row is older than the countdown that goes on, and fewer full days have passed. The clock is what
-// something is taken from: a time far ahead must not raise. Days are 24 hours, in every time zone.
+// inRunningCountdown is the condition that a row is older than the running countdown, and fewer full days have passed.
+// The days are subtracted from the clock: adding them to a time in the far future could raise an error. Days are 24
+// hours, in every time zone.
 func (n Registered) inRunningCountdown(r, since string) string {
 	out := since + " OPERATOR(pg_catalog.<) " + column(r, "decay_from")
 	if n.Days >= Forever {
@@ -200,7 +202,7 @@ func (n Registered) inRunningCountdown(r, since string) string {
 		":00:00'::pg_catalog.interval OPERATOR(pg_catalog.<) " + column(r, "decay_from") + ")"
 }
 
-// counted says the same of a countdown that was stopped.
+// inStoppedCountdown is the same condition for a countdown that was stopped.
 func (n Registered) inStoppedCountdown(r, since string) string {
 	return "(" + since + " OPERATOR(pg_catalog.<) " + column(r, "decayed_before") + " AND COALESCE(" +
 		column(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
@@ -208,7 +210,7 @@ func (n Registered) inStoppedCountdown(r, since string) string {
 
 func (n Registered) decays() bool { return n.Since != "" && n.Days > 0 }
 
-// stream says that rows of the record's stream show; a consent without one is one like any other.
+// streamCondition is the condition that rows of the record's stream show; a record without a stream counts as well.
 func (n Registered) streamCondition(r, row string) string {
 	stream := column(r, "stream")
 	var out []string
@@ -227,7 +229,8 @@ func (n Registered) streamCondition(r, row string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
-// lists says that the record lists categories. While rows decay, those count that it listed when the countdown began.
+// categoryCondition is the condition that the record lists categories. While rows decay, the categories count that it
+// listed when the countdown began.
 func (n Registered) categoryCondition(r, row string, has listCondition) string {
 	listed := has(column(r, "categories"))
 	if !n.decays() {
@@ -246,11 +249,12 @@ func (n Registered) categoryCondition(r, row string, has listCondition) string {
 	return "(" + listed + " OR (" + kept + " AND " + n.inRunningCountdown(r, since) + "))"
 }
 
-// covering says that a list covers what is asked for: who consents to a node of the tree of categories, or of purposes,
-// consents to all below it.
+// listCondition is the condition that a list covers what is asked for: a consent to a node of the tree of categories,
+// or of purposes, covers all nodes below it.
 type listCondition func(list string) string
 
-// asks says that a list of the record's covers what is asked for, and that the session is for that.
+// requestConditions are the conditions that a list of the record covers what is asked for, and that the session is for
+// that.
 func (w *writer) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
 	var out []string
 	who := Grant{To: session}.idArray() + "::pg_catalog.text[]"
@@ -273,7 +277,7 @@ func (w *writer) requestConditions(words []string, session []Grantee, has func(l
 	return out
 }
 
-// above are a node of a tree and those above it: research/medical, research.
+// above are a node of a tree and its ancestors: research/medical, research.
 func above(path string) []string {
 	out := []string{path}
 	for i := strings.LastIndexByte(path, '/'); i >= 0; i = strings.LastIndexByte(path, '/') {
@@ -283,12 +287,12 @@ func above(path string) []string {
 	return out
 }
 
-// covers is the model of covering.
+// covers is the model of a listCondition.
 func covers(list []string, word string) bool {
 	return slices.ContainsFunc(above(word), func(p string) bool { return slices.Contains(list, p) })
 }
 
-// registeredSet is every subject who consents, for a node that is alone.
+// registeredSet is a query of all subjects who consent, for a node of which dependsOnSubjectOnly holds.
 func (w *writer) registeredSet(n Registered) string {
 	r := w.alias()
 	where := w.consentConditions(n, r, "")
@@ -304,7 +308,7 @@ func (w *writer) registeredSet(n Registered) string {
 		strings.Join(where, " AND ")
 }
 
-// agrees is the model of Registered for one subject.
+// subjectConsents is the model of Registered for one subject.
 func (n Registered) subjectConsents(subject string, row Row, w World) bool {
 	records := w.Tables[RegistryTable]
 	return slices.ContainsFunc(records, func(r Row) bool {
@@ -355,7 +359,7 @@ func (n Registered) consents(r, row Row, w World) bool {
 		return false
 	}
 	older, counting := before("decay_from")
-	passed := false // more days than the node allows, in the countdown that goes on
+	passed := false // more days than the node allows, in the running countdown
 	if counting && older && n.Days < Forever {
 		passed = w.Now.Sub(read(r["decay_from"], TimestampTZ).time) >= time.Duration(n.Days)*24*time.Hour
 	}
@@ -421,7 +425,7 @@ func coversRequested(words []string, session []Grantee, w World, has func([]stri
 		!slices.ContainsFunc(words, func(word string) bool { return !covers(own, word) }))
 }
 
-// registeredBy evaluates the node: every subject that the row has agrees.
+// everySubjectConsents is the model of Registered: every subject of the row consents.
 func everySubjectConsents(n Registered, row Row, w World) bool {
 	if n.Of.subject() == "" {
 		return false

@@ -7,12 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where they can,
-// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement is planned:
-// see [writer.dual].
+// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where possible,
+// sublinks have two forms of the same meaning, and pgconsent_gate.scan() chooses one as the statement is planned: see
+// [writer.sublink].
 //
-// The expression never raises, since an error inside a policy would tell that a row exists. An attribute is asked for
-// once: where the row cannot show without it anyway, it is not asked whether it is there.
+// The expression never raises an error, since an error inside a policy would tell that a row exists. There is no
+// separate test for an attribute without which the row cannot show anyway.
 func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
 
 // Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks
@@ -39,12 +39,12 @@ func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	return strings.Join(parts, " AND ")
 }
 
-// Inject writes n as a condition on the row that a statement calls alias. Helpers are the gate views, which raise
-// unless the whole text is signed: needsSignature tells that it names one. A table that is open gives "true".
+// Inject writes n as a condition on the row that a statement calls alias. It reads the signed helper views, which raise
+// an error unless the whole text is signed: needsSignature tells that it names one. An open table gives "true".
 //
-// The condition repeats what row security asks, so it must not count twice in the planner's estimates: a few doubled
-// predicates make it expect one row and join in nested loops. As a CASE that is not null it is expected to hold, its
-// sublinks stay probes, and it runs for the rows that row security has let through.
+// The condition repeats that of row security, so it must not count twice in the planner's estimates: with a few doubled
+// predicates the planner expects one row and joins in nested loops. It expects a CASE that IS NOT NULL to be true for
+// nearly all rows. The sublinks inside stay probes, and run for the rows that row security lets through.
 func Inject(n Node, alias string) (sql string, needsSignature bool) {
 	if _, open := n.(Open); open {
 		return "true", false
@@ -54,8 +54,8 @@ func Inject(n Node, alias string) (sql string, needsSignature bool) {
 	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.namesSignedView
 }
 
-// optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In
-// a conjunction Own hides by itself without its attribute.
+// attributesToGuard returns the attributes without which n might show a row, so that their presence must be tested. In
+// a conjunction an Own without its attribute hides the row by itself.
 func attributesToGuard(n Node) map[string]bool {
 	all := requiredAttributes(n)
 	for _, a := range hidingAttributes(n) {
@@ -103,7 +103,7 @@ func (w *writer) alias() string {
 	return w.prefix + strconv.Itoa(w.aliases)
 }
 
-// helper names what stands for a table that the predicate reads besides its own row.
+// helper names the relation that is read for a table which the predicate needs besides its own row.
 func (w *writer) helper(r *catalog.Relation) string {
 	if w.direct {
 		return r.Name.SQL()
@@ -115,10 +115,10 @@ func (w *writer) helper(r *catalog.Relation) string {
 	return SignedHelperView(r.Name).SQL()
 }
 
-// fence ends a sublink, and keeps it a probe.
+// fence ends a sublink. OFFSET 0 keeps the planner from turning it into a join or a hash: it stays a probe.
 const fence = " OFFSET 0)"
 
-// write returns an expression that can stand between ANDs and ORs. What it does not know shows nothing.
+// write returns an expression that can be an operand of AND and OR. An unknown node shows nothing.
 func (w *writer) write(n Node, row string) string {
 	switch n := n.(type) {
 	case Open:
@@ -194,7 +194,7 @@ func (w *writer) leaf(condition string) string {
 	return condition
 }
 
-// attributed writes a condition on attributes that may be missing.
+// withAttributes writes a condition on attributes that may be missing.
 func (w *writer) withAttributes(n Node, condition string) string {
 	if w.negated {
 		return orMissing(n, w.leaf(condition))
@@ -202,7 +202,7 @@ func (w *writer) withAttributes(n Node, condition string) string {
 	return condition
 }
 
-// nothing hides the row at either polarity.
+// nothing is the condition that hides the row, inside a Not as well.
 func (w *writer) nothing() string { return strconv.FormatBool(w.negated) }
 
 func (w *writer) join(nodes []Node, row, operator string) string {
@@ -234,7 +234,7 @@ func (w *writer) consent(n Consent, row string) string {
 	return w.materializedOr(n, row, out+" AND "+w.noSubjectRefuses(n, row)+")")
 }
 
-// agrees says, in the probe form, that no subject refuses.
+// noSubjectRefuses is, in the probe form, the condition that no subject refuses.
 func (w *writer) noSubjectRefuses(n Consent, row string) string {
 	var b strings.Builder
 	if n.Required {
@@ -255,15 +255,15 @@ func (w *writer) noSubjectRefuses(n Consent, row string) string {
 	return b.String()
 }
 
-// link joins the rows that a step leads to, or one of NULLs. The inner OFFSET 0 makes it a probe for each link:
-// left to itself the planner reads the whole table of subjects for each row.
+// link joins the rows that a step leads to, or a row of NULLs. The inner OFFSET 0 makes it a probe for each link:
+// otherwise the planner reads the whole table of subjects for each row.
 func (w *writer) link(step Step, from, to string, reads []string) string {
 	on := step.on(to, from)
 	return " LEFT JOIN LATERAL (SELECT " + columns(to, reads...) + " FROM " + w.helper(step.Relation) + " AS " + to +
 		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
 }
 
-// reads are the columns of the i-th step's rows that are looked at next.
+// reads are the columns of the i-th step's rows that the next step, or the condition on the subject, reads.
 func (n Consent) reads(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
@@ -282,10 +282,10 @@ func status(column, is string) string {
 	return "(" + equal(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
 }
 
-// holds is true where the status is the word, and false or unknown elsewhere. It says so of an enum and a boolean in a
-// way that PostgreSQL has statistics of: of the text of either it has none, and expects one row in two hundred. The
-// text of an enum is asked all the same, since somebody may give its values other words; of that everything is expected
-// to hold. In an agent's statement no enum is named, whose schema agents may not use.
+// statusHolds is true where the status is the word, and false or NULL elsewhere. An enum and a boolean are compared by
+// value, since PostgreSQL has statistics of the column; of its text it has none, and expects one row in two hundred.
+// The text of an enum is compared as well, since its values may be renamed; the planner expects that part to be true.
+// An agent's statement names no enum: agents may lack USAGE on its schema.
 func (w *writer) statusHolds(column, is, of string) string {
 	switch text := status(column, is); {
 	case of == "boolean":

@@ -1,17 +1,17 @@
 // Package seal makes the sealed session: the one setting by which the database knows for whom a connection speaks, and
 // the signature by which it knows that a statement's text is the proxy's own.
 //
-// Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and leak-safe
-// of schema pgconsent_gate). A seal holds for one server process and for a short time; a signature holds for one text and
-// one profile, and only under a valid seal of that profile made with the same key.
+// Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
+// of schema pgconsent_gate). A seal is valid for one server process and for a short time. A signature is valid for one
+// text and one profile, and only under a valid seal of that profile made with the same key.
 //
 // A seal is
 //
 //	v1|kid|nonce|pid|expires|profile|name=value|…#hmac
 //
-// where expires is in seconds of the epoch and hmac is HMAC-SHA256 in hex over "seal|" and what stands before the '#'. A
-// signature is HMAC-SHA256 over "stmt|", the profile, "|" and the text, and rides in front of it in a comment. The two
-// prefixes keep a text from ever being a seal.
+// where expires is in seconds of the epoch and hmac is HMAC-SHA256 in hex over "seal|" and the part before the '#'. A
+// signature is HMAC-SHA256 over "stmt|", the profile, "|" and the text, and is sent in a comment before the text. The
+// two prefixes keep a signature from being valid as a seal.
 package seal
 
 import (
@@ -29,7 +29,7 @@ const (
 	// Setting is the setting that carries the seal.
 	Setting = "pgconsent.seal"
 
-	// TTL is how long a seal holds. The database refuses one that claims more than twice as long.
+	// TTL is how long a seal is valid. The database refuses one that claims more than twice as long.
 	TTL = 60 * time.Second
 
 	// SignatureLen is the length of the comment that Sign puts in front of a text, in bytes and characters.
@@ -47,14 +47,14 @@ type Key struct {
 	Secret []byte
 }
 
-// Claims are what a seal says. None of it is checked here: what an attribute may hold is for the policy to say.
+// Claims are the content of a seal. Nothing of it is checked here: the policy says which values an attribute may have.
 type Claims struct {
 	Nonce      uint32
 	PID        uint32 // of the server process
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
-	// the version of the catalogs that the session's statements are decided under; "": not said, and not asked for
+	// the version of the catalogs that the session's statements are decided under; "": left out, and not compared
 	Catalog string
 }
 
@@ -83,8 +83,8 @@ func (k Key) Seal(c Claims) string {
 	return payload + "#" + k.mac("seal|"+payload)
 }
 
-// Fields are the attributes as a seal has them, in order. Functions of the database take them in place of a seal from
-// those who may call them.
+// Fields are the attributes as a seal has them, in order. Some functions of the database take them in place of a seal
+// from the control role.
 func Fields(attributes map[string]string) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {

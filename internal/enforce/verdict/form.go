@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Form is what a text of the signed path counts on in the value of a parameter: of others an expression could fail, when
-// it came to a row that is hidden.
+// Form is a condition that a text of the signed path sets on the value of a parameter. With another value an expression
+// could raise an error on a hidden row.
 type Form uint8
 
 // The forms.
@@ -21,10 +21,10 @@ const (
 	Pattern           = PatternPart | noTrailingEscape             // of LIKE
 )
 
-// PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is
-// told otherwise, and 100 kB at least: it reads 500 of such things with that, and two bytes of a search may be one.
-// Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web
-// search has 32 places (STACKDEPTH).
+// PostgreSQL matches patterns, parses text searches and compares documents recursively. max_stack_depth is 2 MB by
+// default and 100 kB at least, which suffices for 500 levels; two bytes of a search may be one level. Words in lower
+// case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32
+// places (STACKDEPTH).
 const (
 	maxPattern   = 64 << 10 // bytes
 	maxWildcards = 50
@@ -51,14 +51,14 @@ func (f Form) Holds(value []byte) bool {
 		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
 }
 
-// isNatural tells so of a value in text or in binary, whichever it is: as binary it begins with zero, as no text does.
-// It says no to the largest numbers in binary.
+// isNatural tells whether a value, in text or binary format, is a whole number from 0 on. A binary one begins with a
+// zero byte, which no text does. It is false for the largest numbers in binary.
 func isNatural(value []byte) bool {
 	binary := slices.Contains([]int{2, 4, 8}, len(value)) && value[0] == 0
 	return binary || len(value) > 0 && !slices.ContainsFunc(value, func(b byte) bool { return b < '0' || b > '9' })
 }
 
-// ParametersFit tells whether the values of the parameters, from $1 on, have the forms that the text counts on.
+// ParametersFit tells whether the values of the parameters, from $1 on, have the forms that the text requires.
 func (v *Verdict) ParametersFit(values [][]byte) bool {
 	for number, form := range v.Forms {
 		if i := int(number) - 1; i < len(values) && !form.Holds(values[i]) {

@@ -1,13 +1,12 @@
 package verdict
 
-// KeyReader is a [Ticket] that has the keys of rows recorded. It is handed the rows of an execution as they are
-// relayed, by one goroutine, before Done.
+// KeyReader is a [Ticket] that records the keys of rows. One goroutine hands it the rows of an execution as they are
+// relayed, before Done.
 type KeyReader interface {
-	// ReadsKeys tells whether it wants them.
+	// ReadsKeys tells whether it wants the rows.
 	ReadsKeys() bool
 
-	// Row takes the body of a DataRow, the body of the RowDescription that is known of it, and the result formats of its
-	// Bind; nil formats are those of the description. Without a description, or a row that is too long to be looked
-	// at, what is nil says so.
+	// Row takes the body of a DataRow, the body of its RowDescription, and the result formats of its Bind; nil formats are
+	// those of the description. The description is nil where it is not known, and the row where it is too long to be read.
 	Row(description []byte, formats []int16, row []byte)
 }

@@ -6,11 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// PostgreSQL compiles a regular expression when it comes to the first row, and an expression that it cannot read, or
-// that becomes too large, fails then. What follows is a part of its grammar (re_syntax) in which nothing fails: no
-// references back and no looking around, which would also need a stack for each row, no options, no names of characters
-// that it may not know, and bounds on what becomes large when it is compiled. What it does not know is no such
-// expression.
+// PostgreSQL compiles a regular expression at the first row, and raises an error for one that it cannot parse or that
+// becomes too large. This is a subset of its grammar (re_syntax) that never fails: without back references and
+// lookaround, which would also need a stack for each row, without options and names of characters, and with bounds on
+// what becomes large when it is compiled. Anything else is not accepted.
 const (
 	maxExpression = 200 // bytes
 	maxCopies     = 40  // of what braces repeat, in all
@@ -23,7 +22,7 @@ const (
 var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
 	"upper", "xdigit"}
 
-// SafeRegularExpression tells whether a text is such an expression.
+// SafeRegularExpression tells whether a text is in this subset.
 func SafeRegularExpression(text string) bool {
 	if len(text) > maxExpression || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
@@ -32,7 +31,7 @@ func SafeRegularExpression(text string) bool {
 	return x.branches(0) && x.rest == ""
 }
 
-// expression is what is left to read.
+// regexpParser parses the rest of a text.
 type regexpParser struct {
 	rest                    string
 	copies, repeats, groups int
@@ -113,8 +112,7 @@ func isPunctuation(c byte) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// quantified reads what says how often an atom comes. A group comes once or not at all where something in it has such a
-// thing already.
+// quantifier reads how often an atom may repeat. A group that contains a quantifier may only have ?.
 func (x *regexpParser) quantifier(group, repeats bool) bool {
 	switch {
 	case x.skip("?"):
@@ -134,7 +132,7 @@ func (x *regexpParser) quantifier(group, repeats bool) bool {
 	return x.repeats <= maxRepeats
 }
 
-// bounds reads {3}, {3,} and {3,5}.
+// repetition reads {3}, {3,} and {3,5}.
 func (x *regexpParser) repetition() bool {
 	inside, rest, closed := strings.Cut(x.rest[1:], "}")
 	low, high, two := strings.Cut(inside, ",")

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// to_tsquery reads a language of its own, and fails for what is none of its sentences. What follows is a part of it
-// (gettoken_query_standard of PostgreSQL's tsquery.c) in which nothing fails: words of letters, digits and underscores,
-// each by its beginning if :* stands behind it, joined by & | and <->, with ! in front and in parentheses. Its tree is
-// no deeper than it has operators.
+// to_tsquery parses a language of its own and raises an error for other texts. This is a subset of its grammar
+// (gettoken_query_standard of PostgreSQL's tsquery.c) that never fails. It has words of letters, digits and
+// underscores, as prefixes with :* behind them, joined by & | and <->, with ! in front, and in parentheses. Its tree is
+// no deeper than the number of operators.
 const (
 	maxTextQuery   = 500 // bytes
 	maxOperators   = 40
@@ -18,7 +18,7 @@ const (
 	maxNots        = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
 )
 
-// SafeTextQuery tells whether a text is such a query.
+// SafeTextQuery tells whether a text is in this subset.
 func SafeTextQuery(text string) bool {
 	if len(text) > maxTextQuery || !utf8.ValidString(text) {
 		return false
@@ -27,7 +27,7 @@ func SafeTextQuery(text string) bool {
 	return q.operands(0) && q.rest == ""
 }
 
-// textQuery is what is left to read.
+// textQueryParser parses the rest of a text.
 type textQueryParser struct {
 	rest      string
 	operators int

@@ -1,7 +1,8 @@
-// Package verdict is what enforcement tells the wire: the verdict on a statement and the seal of a session.
+// Package verdict has the types by which enforcement answers the proxy: the verdict on a statement and the seal of a
+// session.
 //
-// It is the seam between package proxy, which knows messages and no SQL, and package enforce, which knows SQL and no
-// messages; neither imports the other.
+// It is the interface between package proxy, which knows messages and no SQL, and package enforce, which knows SQL and
+// no messages; neither imports the other.
 package verdict
 
 import (
@@ -28,36 +29,35 @@ type Decider interface {
 	// itself, which was allowed, or a refusal.
 	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// ByRowSecurity judges v's text again as one that row security alone holds, whatever the values of its parameters are.
-	// types are those that Declare was asked about.
+	// ByRowSecurity judges v's text again for the row security path, whatever the values of its parameters are. types are
+	// those that Declare was called with.
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
-	// when nothing changed, a verdict with the same Text when the change does not touch the statement, and otherwise a
-	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.
+	// Recheck judges v's text again if the versions it was decided under are no longer active. It returns v itself when
+	// nothing changed, a verdict with the same Text when the change does not affect the statement, and otherwise a refusal
+	// (0A000, "cached plan must not change result type"), upon which drivers prepare again.
 	Recheck(ctx context.Context, v *Verdict) *Verdict
 
-	// Origin says which column the client is told that this one of a result is. It is called for each column that the
-	// server describes.
+	// Origin returns the column that the client is told in place of this one. It is called for each column that the server
+	// describes.
 	Origin(o Origin) Origin
 
 	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
-	// at once. What it returns must be asked before anything of the execution goes upstream. runs are the verdicts on
-	// what v runs by name: prepared statements, and the queries of cursors.
+	// at once. The ticket's Release must be called before anything of the execution goes upstream. runs are the verdicts
+	// on what v runs by name: prepared statements, and the queries of cursors.
 	Record(v *Verdict, runs ...*Verdict) Ticket
 
-	// Snapshot returns the present moment. It is taken before something is sent that may see, for longer than one
-	// statement, what the database shows now. The error is the refusal of what asked for it. What is
-	// [Verdict.UntrackedRelation] is for the caller to refuse.
+	// Snapshot returns a snapshot of the database as it is now. The proxy takes it before it sends what keeps a snapshot
+	// for longer than one statement. The error is the refusal of that. The caller refuses what reads a
+	// [Verdict.UntrackedRelation].
 	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
 
-	// Fresh returns nil if nothing that decides who sees a row was committed since that moment, and otherwise the refusal
-	// (40001) of what would show the rows of then. portal tells that results of then may be waiting to be shown.
+	// Fresh returns nil if nothing that decides who sees a row was committed since that snapshot, and otherwise the
+	// refusal (40001) of what would show its rows. portal tells that results of it may be waiting in a portal.
 	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
 
-	// Unchanged returns nil if nothing of the catalogs that concerns agents was changed since v was decided, as far as
-	// the database can tell, and otherwise the refusal (40001) of what would run another function than the one that was
-	// checked.
+	// Unchanged returns nil if nothing in the catalogs that concerns agents has changed since v was decided, as far as the
+	// database records it. Otherwise it returns the refusal (40001): v could run another function than the checked one.
 	Unchanged(ctx context.Context, v *Verdict) *sqlstate.Error
 
 	// Close ends the session for enforcement; nothing else may be called after it.
@@ -70,18 +70,19 @@ type Ticket interface {
 	// place of the answer. It does not block longer than the audit's own deadline.
 	Release() *sqlstate.Error
 
-	// Bound is how much of the result may be relayed. It is asked once Release has returned nil.
+	// Bound is how much of the result may be relayed. It is called once Release has returned nil.
 	Bound() Bound
 
-	// Returned tells how many rows were relayed, once no more will be and before the client has the end of the answer:
-	// what it sends next counts on it. Done follows; for an execution without an answer it comes alone.
+	// Returned tells how many rows were relayed. It is called when no more will be, and before the client has the end of
+	// the answer, since its next statement may need what is given back. Done follows; for an execution without an answer
+	// only Done is called.
 	Returned(rows int64)
 
 	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
 	Done(Outcome)
 }
 
-// Bound is how large the result of a message may be. Nothing of a row beyond it is relayed: the client gets the error
+// Bound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets the error
 // in its place, and the statement fails on the server as well.
 type Bound struct {
 	Rows, Bytes int64 // that are relayed; 0: without bound
@@ -92,7 +93,7 @@ type Bound struct {
 
 	Exceeded func(Excess) *sqlstate.Error // nil: there is no bound
 
-	Undoes bool // the execution may do more than show rows, which the error is to take back
+	Undoes bool // the execution may have side effects, which the error is to roll back
 }
 
 // Excess is what a result has too much of.
@@ -105,7 +106,7 @@ const (
 	RateSpent // [Bound.More] had no more
 )
 
-// Outcome is what became of an execution.
+// Outcome is the result of an execution.
 type Outcome struct {
 	Rows     int64         // DataRow messages and CopyData rows relayed
 	Bytes    int64         // bytes of them
@@ -123,9 +124,9 @@ type Seal struct {
 	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
 	Expires time.Time // by the proxy's clock: no transaction that starts after this may be answered
 
-	Rights uint64      // what was decided under fewer is not to run under this seal; see [Verdict]
+	Rights uint64      // verdicts with a lower number must not run under this seal; see [Verdict]
 	Stale  func() bool // tells whether it is to be renewed before the next transaction whatever the time; nil: no
-	Late   func()      // is told that the database found it out of its time, which makes it stale; nil: nobody asks
+	Late   func()      // is called when the database found the seal expired, and makes it stale; nil: it is not called
 }
 
 // Protocol says which message a text came in.
@@ -137,10 +138,10 @@ const (
 	Extended                 // Parse
 )
 
-// Path is the way a statement takes past the walls (DESIGN §5).
+// Path is which of the two ways a statement takes (DESIGN §5): row security, or a signature over signed views.
 type Path string
 
-// The doors. PathSigned is reserved for signed statements over gate views alone.
+// The paths. PathSigned is only for signed statements that read signed views and nothing else.
 const (
 	PathRowSecurity Path = "rls"
 	PathSigned      Path = "gate"
@@ -158,19 +159,20 @@ type Verdict struct {
 	Versions Versions
 	Effects  []Effect // one per statement in the text, in order
 
-	// HardenedText is Text with the settings of care in it (see [WithHardenedPlan]), for a Query: of one statement that is
-	// signed, which nobody else can put them in. "": it is not signed.
+	// HardenedText is Text with the settings of a hardened plan in it (see [WithHardenedPlan]), for a Query of one signed
+	// statement: the proxy cannot insert them, since they are signed too. "": the text is not signed.
 	HardenedText string
 
-	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself
-	// as it does there. It is nil where there is one, and returns nil where the text cannot be divided.
+	// Parts returns the statements of Text, in order, where there are several: each means by itself what it means there.
+	// It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
 
-	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.ByRowSecurity].
+	// Forms are the forms that Text requires of parameters, by their numbers. For other values see
+	// [Decider.ByRowSecurity].
 	Forms map[int32]Form
 
-	// ExpectsForms tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables.
-	// Such a statement is not for EXECUTE: it makes the values where nobody can look at them.
+	// ExpectsForms tells that Text requires some, or would on the signed path, which depends on the sizes of tables. Such
+	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
 	ExpectsForms bool
 
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
@@ -179,38 +181,38 @@ type Verdict struct {
 	// Renamed are the relations whose names in Original are other ones in Text, longest first.
 	Renamed []Renamed
 
-	// HardenBeforeParse tells that functions of others may run as the server parses the text, which make values of its
-	// constants: the settings of care hold from then on.
+	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
+	// constants: the settings of a hardened plan must apply from then on.
 	HardenBeforeParse bool
 
 	// MultiWriteCTE tells that one statement writes in several parts, which do not see each other's rows.
 	MultiWriteCTE bool
 
-	Rights uint64 // numbers the rights that it was decided under; later ones have more
+	Rights uint64 // number of the rights that it was decided under; later rights have higher numbers
 
 	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts come with later
 	// ones.
 	PartialResult bool
 
-	// UntrackedRelation is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may
-	// not see a snapshot for longer than its own statement. "": there is none.
+	// UntrackedRelation is a relation that it reads whose changes no trigger records, or a function that may read one. The
+	// statement must not keep a snapshot for longer than itself. "": there is none.
 	UntrackedRelation string
 
-	// Unguarded tells that it calls functions of the owner's and reads no table of the policy. Nothing in the database
-	// asks then whether the functions are still those that it was decided by; see [Decider.Unchanged].
+	// Unguarded tells that it calls functions of the owner and reads no table of the policy. Then nothing in the database
+	// checks that the functions are still those it was decided with; see [Decider.Unchanged].
 	Unguarded bool
 
-	// OneStatementPerMessage tells that each statement of the text is to begin by itself, and not with the message: one of
-	// them shows what time alone may hide while those before it run.
+	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own: one of them may
+	// show a row that expires while those before it run.
 	OneStatementPerMessage bool
 
-	// ForeignReads is how many statements of the text read what a foreign server has, as it was when their transaction
-	// asked it first. What PREPARE prepares is in its Body.
+	// ForeignReads is how many statements of the text read from a foreign server, in the snapshot of their transaction's
+	// first query there. A statement that PREPARE names counts in its Body.
 	ForeignReads int
 
 	RecordsKeys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
 
-	// Detail belongs to enforcement: what it records of the statement.
+	// Detail is for package enforce: what it records of the statement.
 	Detail any
 }
 
@@ -248,30 +250,30 @@ type Effect struct {
 	Hold   bool   // of DECLARE: the cursor outlives its transaction
 	Binary bool   // of DECLARE: a Query that fetches from it gets values in binary
 
-	SnapshotHold SnapshotHold // what sees one snapshot from now on
+	SnapshotHold SnapshotHold // what keeps one snapshot from now on
 
-	HardenedPlan HardenedPlan // of what is planned with the settings of care; see docs/decisions/0073
+	HardenedPlan HardenedPlan // when the settings of a hardened plan must apply; see docs/decisions/0073
 
 	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
 	Undoes bool   // of EndsTx: it is a ROLLBACK
 }
 
-// Claim is what becomes of a setting that the policy maps to an attribute.
+// Claim is the new value of a setting that the policy maps to an attribute.
 type Claim struct {
 	Value string // not logged
-	Reset bool   // to what the connection began with
+	Reset bool   // to the value that the connection began with
 	Local bool   // until the transaction ends
 }
 
-// Claims are the values of such settings, by their names in lower case. What is not among them is as the connection
-// began, and so are all where nothing was set. Where they cannot be told they are not Known, and the attributes count
-// as missing.
+// Claims are the values of such settings, by their names in lower case. A setting that is not among them has the value
+// that the connection began with. Where the proxy does not know the values, Known is false, and the attributes count as
+// missing.
 type Claims struct {
 	Known  bool
 	Values map[string]string
 }
 
-// ChangesOnTheWay tells whether a statement of a text may run with other claims than those before it.
+// ChangesOnTheWay tells whether a statement of a text may run with other claims than the statements before it.
 func ChangesOnTheWay(effects []Effect) bool {
 	for i, e := range effects {
 		if i+1 == len(effects) {
@@ -289,7 +291,7 @@ func ChangesOnTheWay(effects []Effect) bool {
 	return false
 }
 
-// Resets tells whether a text takes the seal away, and does nothing else.
+// Resets tells whether a text removes the seal, and does nothing else.
 func Resets(effects []Effect) bool {
 	return len(effects) == 1 && (effects[0].Kind == Unseals || effects[0].Kind == Discards)
 }
@@ -312,9 +314,9 @@ const (
 	Fetches                // FETCH, MOVE: it does what the query of that cursor does
 	Closes                 // CLOSE
 	Executes               // EXECUTE: it does what the statement of that name does
-	Unseals                // RESET ALL: the session's seal is to be set anew
+	Unseals                // RESET ALL: the session's seal is to be set again
 	CopiesIn               // COPY FROM STDIN: rows come from the client
-	Discards               // DISCARD ALL: the same, and no name of a statement or a portal is left
+	Discards               // DISCARD ALL: the same, and all prepared statements and portals are gone
 )
 
 // SnapshotHold tells what keeps one snapshot for more than a statement.
@@ -330,12 +332,12 @@ const (
 // Snapshot is a moment in the life of the database, taken by [Decider.Snapshot].
 type Snapshot struct {
 	Value string    // as the database writes it
-	Rules string    // the database half of the policy in force
+	Rules string    // version of the rules that decide who sees a row
 	Taken time.Time // by the proxy's clock
 }
 
-// Runnable tells whether v is a query, or empty, which SQL may run by name. SQL can name any statement that was
-// prepared on the wire, and PostgreSQL runs it; what it does to the session would then go unnoticed.
+// Runnable tells whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was
+// prepared by Parse; the proxy would then not notice what it does to the session.
 func (v *Verdict) Runnable() bool {
 	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == NoEffect && v.Effects[0].Reads
 }
@@ -349,8 +351,8 @@ const (
 	maxName    = 60 // PostgreSQL compares the first 63 bytes
 )
 
-// UpstreamName is what the server knows a client's prepared statement or portal as: SQL that names one must use this
-// name, quoted. It has at most 62 bytes, differs for different names, and what has no name stays without.
+// UpstreamName is the server's name of a client's prepared statement or portal: SQL that names one must use this name,
+// quoted. It has at most 62 bytes and differs for different names; the unnamed one stays unnamed.
 func UpstreamName(name string) string {
 	switch {
 	case name == "":
@@ -363,7 +365,7 @@ func UpstreamName(name string) string {
 	}
 }
 
-// ClientName undoes [UpstreamName]. It is false for a name that cannot be read back, as that of a long one.
+// ClientName undoes [UpstreamName]. It is false where the name cannot be recovered, as for a long one.
 func ClientName(upstream string) (name string, ok bool) {
 	return strings.CutPrefix(upstream, namePrefix)
 }
