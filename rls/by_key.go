@@ -11,9 +11,9 @@ import (
 
 func byKey(t *policy.Table) bool { return t.Columns != nil && t.Columns.ByKey != nil }
 
-// keyed are the functions that agents fetch rows by key with. A view with the columns would have to trust the rewriter
-// that a key is asked for, and a condition of the agent's could run before the one on the key. A function has its rows
-// before an expression of the agent's sees one. It is in plpgsql, which keeps its plan: making a plan takes longer than
+// keyFunctions are the functions by which agents fetch rows by key. With a view instead, only the rewriter would make
+// sure that a statement has a key, and an agent's condition could run before the one on the key. A function returns its
+// rows before an expression of the agent reads one. It is in plpgsql, which caches its plan: planning takes longer than
 // the rest.
 func (f rowViews) keyFunctions(t *policy.Table) Object {
 	o := newObject("functions of "+predicate.KeyedView(t.Relation.Name, false).String(),
@@ -45,9 +45,9 @@ func (f rowViews) keyFunctions(t *policy.Table) Object {
 	return o.Object
 }
 
-// keyTypes are the arguments of a table's functions: a boolean, and its key, or a list of keys. For the first one
-// statements pass a call that refuses them while they are planned, if they were decided before the last DDL: the
-// table's own policy would be asked only where the function's plan is made.
+// keyTypes are the arguments of a table's functions: a boolean, and the key, or a list of keys. For the boolean
+// statements pass a call of current_catalog(), which refuses a statement that was decided before the last DDL while it
+// is planned. The table's own policy would do that only when the function's plan is made.
 func keyTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
@@ -60,7 +60,7 @@ func keyTypes(t *policy.Table) []string {
 	return types
 }
 
-// keyCondition is what the function's rows meet. More keys than at_most are none.
+// keyCondition is the condition on the function's rows. With more keys than at_most there are none.
 func keyCondition(t *policy.Table) string {
 	parts := make([]string, len(t.Columns.ByKey.Key))
 	for i, name := range t.Columns.ByKey.Key {

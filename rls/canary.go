@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The canary is a table of ours on which doctor tries whether enforcement works: its first row shows, its second is
-// hidden by a rule that asks another table, as consent does.
+// The canary is a table of pgconsent's on which doctor tests whether enforcement works: its first row shows, its second
+// is hidden by a rule that reads another table, as consent does.
 var (
 	canary = &catalog.Relation{
 		Name: catalog.Name{Schema: predicate.GateSchema, Name: "canary"}, Kind: catalog.Table,
@@ -26,11 +26,11 @@ var (
 	}
 )
 
-// Canary and CanaryDoor are what the probes read, spelled for a statement.
+// Canary and CanarySignedView are the names of what the probes read, as SQL.
 func Canary() string           { return canary.Name.SQL() }
 func CanarySignedView() string { return predicate.SignedView(canary.Name).SQL() }
 
-// canaries put the canary under row security and behind views, as the policy's tables are.
+// canaries put the canary under row security and make its views, as for the policy's tables.
 type canaries struct{ *facts }
 
 func (f canaries) objects() []Object {
@@ -60,5 +60,5 @@ func (f canaries) objects() []Object {
 	return []Object{o.Object}
 }
 
-// HasDoors tells whether the plan makes signed views.
+// HasSignedViews tells whether the plan makes signed views.
 func (p *Plan) HasSignedViews() bool { return len(p.facts.signed) > 0 }

@@ -11,17 +11,17 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// watched is a table whose changes may hide rows that showed before.
+// trackedTable is a table whose changes may hide rows that showed before: triggers record them.
 type trackedTable struct {
 	relation      *catalog.Relation
-	columns       map[string]bool // whose values decide
-	anyColumn     bool            // any column may
-	insertCanHide bool            // a new row may
+	columns       map[string]bool // whose values decide who sees a row
+	anyColumn     bool            // every column may decide
+	insertCanHide bool            // a new row may hide others
 	isHelper      bool            // rules of other tables read it
 }
 
-// watchedTables lists the tables whose changes end snapshots, sorted by name: those of the policy, and those that its
-// predicates read besides.
+// trackedTables lists the tables whose changes end snapshots, sorted by name: those of the policy, and the others that
+// its predicates read.
 func trackedTables(p *policy.Policy) []*trackedTable {
 	found := map[catalog.Name]*trackedTable{}
 	at := func(r *catalog.Relation) *trackedTable {
@@ -67,12 +67,12 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 	return out
 }
 
-// Watchable returns "" if every change of the tables from which attributes are worked out is noticed, else a table of
-// which it is not. Any statement may depend on it, and a snapshot that outlives a statement could then go on showing
-// rows that were withdrawn. It tells nothing of [Plan.Unnoticed].
+// UntrackedAttributeTable returns a table from which attributes are computed and whose changes no trigger records; "":
+// there is none. Any statement may depend on it, so a snapshot that outlives a statement could still show rows for
+// which consent was withdrawn. It does not tell of [Plan.UntrackedRelations].
 func (p *Plan) UntrackedAttributeTable() string { return firstUntracked(liveNodes(p.facts.policy)) }
 
-// asked are all conditions on rows of a table as they are read and written.
+// rowConditions are all conditions on rows of a table, for reading and writing.
 func rowConditions(t *policy.Table) predicate.All {
 	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
@@ -81,8 +81,7 @@ func rowConditions(t *policy.Table) predicate.All {
 	return out
 }
 
-// LooksInto are the tables that decide about rows of a table, or about what may be written to it, besides the table
-// itself.
+// RuleTables are the other tables that decide which rows of a table show, or what may be written to it.
 func RuleTables(t *policy.Table) []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range predicate.Helpers(rowConditions(t)) {
@@ -91,7 +90,7 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 	return append(out, predicate.InsertCanHide(rowConditions(t))...)
 }
 
-// untold names a table that conditions read, and of whose changes no trigger tells; "": there is none.
+// firstUntracked names a table that conditions read and whose changes no trigger records; "": there is none.
 func firstUntracked(of predicate.Node) string {
 	for _, h := range predicate.Helpers(of) {
 		if isUntracked(h.Relation) {
@@ -106,7 +105,7 @@ func firstUntracked(of predicate.Node) string {
 	return ""
 }
 
-// Helps are the tables that decide about rows of others, or about attributes.
+// HelperTables are the tables that decide about rows of others, or about attributes.
 func (p *Plan) HelperTables() []catalog.Name {
 	var out []catalog.Name
 	for _, w := range trackedTables(p.facts.policy) {
@@ -121,10 +120,10 @@ func isUntracked(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// Unnoticed are the relations of which no trigger tells all changes: the materialised views and foreign tables of the
-// policy, its tables with inheritance children, and tables whose rules or checks read such a one. So are the parts of
-// these that have no triggers of their own, and the views that read them. A statement may show their rows, and nothing
-// that outlives a statement may.
+// UntrackedRelations are the relations of which triggers do not record all changes: the materialised views and foreign
+// tables of the policy, its tables with inheritance children, and tables whose rules or checks read one of these. Their
+// parts without triggers of their own are among them, and the views that read them. A statement may show their rows,
+// but no snapshot that outlives a statement may.
 func (p *Plan) UntrackedRelations() map[catalog.Name]bool { return untrackedRelations(p.facts.policy) }
 
 func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
@@ -157,7 +156,7 @@ func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 	return out
 }
 
-// Timed tells whether time alone can hide a row.
+// TimeCanHide tells whether time alone can hide a row.
 func (p *Plan) TimeCanHide() bool {
 	for _, t := range p.facts.policy.Tables() {
 		if predicate.TimeCanHide(t.VisibilityRules()) {
@@ -167,15 +166,15 @@ func (p *Plan) TimeCanHide() bool {
 	return p.TimeCanChangeAttributes()
 }
 
-// TimedAttributes tells whether time alone can change attributes that the database works out.
+// TimeCanChangeAttributes tells whether time alone can change attributes that the database computes.
 func (p *Plan) TimeCanChangeAttributes() bool {
 	return predicate.TimeCanHide(liveNodes(p.facts.policy))
 }
 
-// changeTrigger begins the names of triggers of ours that sort last, and so see a row as all others have left it.
+// changeTrigger begins the names of triggers that sort last, and so see a row after all other triggers.
 const changeTrigger = "zz_pgconsent_change_"
 
-// changeTriggers note the changes that snapshots may miss.
+// changeTriggers record the changes that snapshots may miss.
 type changeTriggers struct{ *facts }
 
 func (f changeTriggers) objects() []Object {
@@ -195,15 +194,15 @@ func (w *trackedTable) triggers() []Object {
 		return nil
 	}
 	if w.relation.Name == predicate.RegistryTable {
-		// The registry notes its changes itself, and leaves renewals out. A first record takes nothing from anybody,
-		// unless it says no; one in which a partnership is asked for does not.
+		// The registry records its changes itself, without renewals. A first record hides no row unless it is a refusal; a
+		// request for a partnership is none.
 		if w.insertCanHide {
 			add("INSERT",
 				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))")
 		}
 		return out
 	}
-	// For rows: triggers for statements do not act on rows that a subscription applies, nor on those that are written to
+	// Row triggers: statement triggers do not fire for rows that a subscription applies, nor for rows that are written to
 	// a partition by its own name.
 	const each = "FOR EACH ROW"
 	add("DELETE", each)
@@ -229,7 +228,7 @@ func (w *trackedTable) trigger(event, rest string) Object {
 	return o.Object
 }
 
-// when is the condition on an updated row, "" if no update matters.
+// updateCondition is the trigger's condition on an updated row; "" if no update matters.
 func (w *trackedTable) updateCondition() string {
 	if w.anyColumn {
 		return " WHEN (true)"
@@ -247,9 +246,9 @@ func (w *trackedTable) updateCondition() string {
 	return " WHEN (" + rowDiffers(columns) + ")"
 }
 
-// differ is the condition that the new row has other values than the old one, byte by byte. By its own equality a type
-// may take different values for the same, as a collation does. Whether their texts differ depends on settings of the
-// session that writes.
+// rowDiffers is the condition that the new row has other values than the old one, byte by byte. By a type's own
+// equality different values may be equal, as with some collations. Whether their texts differ depends on settings of
+// the session that writes.
 func rowDiffers(columns []string) string {
 	var before, after []string
 	for _, c := range columns {

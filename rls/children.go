@@ -2,8 +2,8 @@ package rls
 
 import "fmt"
 
-// parts are partitions and inheritance children of tables. They are under the rules of their parents for when they are
-// read by name. Read through the parent they are under its policies, whether or not they have any.
+// childPolicies are the policies of partitions and inheritance children of tables: their parents' rules, for statements
+// that read them by name. Read through the parent, a child is under the parent's policies whatever its own are.
 type childPolicies struct{ *facts }
 
 func (f childPolicies) objects() []Object {

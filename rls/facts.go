@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// roles are the names of our roles, quoted but for those that are called names.
+// roles are the names of pgconsent's roles, quoted as SQL except agentName and controlName.
 type roles struct {
 	agent, control, reader, rowsRole string
 	agentName, controlName           string
 }
 
-// facts are what all features of a plan are made with: the policy, the catalog, the roles, and what follows from these.
+// facts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from these.
 type facts struct {
 	roles
 	policy *policy.Policy
@@ -29,7 +29,7 @@ type facts struct {
 	materialized []materialized
 	signed       []signedTable
 
-	// The rest is unknown while the hash of the plan is worked out.
+	// The rest is not set while the hash of the plan is computed.
 	children    []*policy.Child
 	knownTables []*catalog.Relation // the tables of the policy and their parts
 }
@@ -40,7 +40,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
 		all = append(all, t.ColumnConditions()...)
-		if t.Observed != nil { // the rule that would apply is tried
+		if t.Observed != nil { // comparisons use the rule that would apply
 			all = append(all, t.Observed.Rows)
 		}
 		if t.Aggregate != nil {
@@ -63,7 +63,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	return f
 }
 
-// know adds the partitions and children of tables, and which columns tables have.
+// addChildren adds the partitions and children of tables, and which columns tables have.
 func (f *facts) addChildren() {
 	f.children = f.policy.Children()
 	for _, t := range f.policy.Tables() {
@@ -76,7 +76,7 @@ func (f *facts) addChildren() {
 	}
 }
 
-// narrowed are the tables with hidden or masked columns.
+// restrictedTables are the tables with hidden or masked columns.
 func (f *facts) restrictedTables() []*policy.Table {
 	var out []*policy.Table
 	for _, t := range f.policy.Tables() {
@@ -87,7 +87,7 @@ func (f *facts) restrictedTables() []*policy.Table {
 	return out
 }
 
-// bound are the roles that the row policies of a table bind.
+// boundRoles are the roles to which the row policies of a table apply.
 func (f *facts) boundRoles(t *policy.Table) string {
 	if t.Columns != nil {
 		return f.agent + ", " + f.rowsRole
@@ -95,8 +95,8 @@ func (f *facts) boundRoles(t *policy.Table) string {
 	return f.agent
 }
 
-// callers are the roles with whose rights row policies and masks run: the agents', and the owner of row views where a
-// function of its own reads them.
+// callers are the roles with whose rights row policies and masks run: the agents' role, and the owner of row views
+// where a function that it owns reads them.
 func (f *facts) callers() []string {
 	if slices.ContainsFunc(f.policy.Tables(), byKey) {
 		return []string{f.agent, f.rowsRole}
@@ -104,7 +104,7 @@ func (f *facts) callers() []string {
 	return []string{f.agent}
 }
 
-// readThrough are the relations that agents read through a view of ours.
+// readByView are the relations that agents read through a view of pgconsent's.
 func (f *facts) readByView() []catalog.Name {
 	var out []catalog.Name
 	for _, t := range f.restrictedTables() {
@@ -137,10 +137,10 @@ func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 	return predicate.Policy(rows, r)
 }
 
-// isCurrent is true, or raises while a statement is planned that was decided before the catalogs changed.
+// isCurrent is true, or raises an error while a statement is planned that was decided before the catalogs changed.
 const isCurrent = predicate.CurrentCatalog
 
-// read are the objects that conditions read.
+// objectsRead are the objects of the plan that conditions read.
 func (f *facts) objectsRead(nodes ...predicate.Node) []string {
 	all := predicate.All(nodes)
 	var out []string
@@ -156,7 +156,7 @@ func (f *facts) objectsRead(nodes ...predicate.Node) []string {
 	return out
 }
 
-// rule, and the conditions of columns, of a table.
+// conditionsOf are the rule of a table and the conditions of its columns.
 func conditionsOf(t *policy.Table) []predicate.Node {
 	return append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// revocations take from PUBLIC what would let an agent make objects: a domain of its own once ran its code inside a
-// verifier. Roles that had the right through PUBLIC keep it by name.
+// revocations take from PUBLIC the rights by which an agent could create objects: a domain of the agent's could run its
+// code inside a function that verifies seals. Roles that had the right through PUBLIC keep it by name.
 type revocations struct{ *facts }
 
 func (f revocations) objects() []Object {
@@ -29,7 +29,7 @@ func (f revocations) objects() []Object {
 	return out
 }
 
-// revocation has no statements that drop it: migrations gives privileges back as it found them.
+// revocation has no statements that drop it: package migrations restores privileges as it found them.
 func (f revocations) revocation(privilege, kind, name string) Object {
 	o := newObject(fmt.Sprintf("no %s for PUBLIC on %s %s", privilege, kind, name),
 		"An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles "+
@@ -79,7 +79,7 @@ func (f schemaRights) objects() []Object {
 			"Policies and gate views call these with the agent's rights.", "EXECUTE")))
 }
 
-// policyFunctions are those that row policies and signed views call.
+// policyFunctions are the functions that row policies and signed views call.
 var policyFunctions = []string{
 	"pgconsent_gate.attr(pg_catalog.text)", "pgconsent_gate.sealed()", "pgconsent_gate.vetted()",
 	"pgconsent_gate.scan()", "pgconsent_gate.seek()", "pgconsent_gate.few(pg_catalog.text)", "pgconsent_gate.care()",
@@ -88,7 +88,7 @@ var policyFunctions = []string{
 	"pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
 }
 
-// usage lets a role name what is in schemas, where PUBLIC may not.
+// usage gives a role USAGE on schemas, where PUBLIC has none.
 func (f schemaRights) usage(schemas map[string]bool, role, why string) []Object {
 	var out []Object
 	for _, s := range sortedKeys(schemas) {
@@ -121,7 +121,7 @@ func (f functionRights) objects() []Object {
 	return out
 }
 
-// controlRights let the control role read keys and what is installed.
+// controlRights let the control role read keys and the installed policy.
 type controlRights struct{ *facts }
 
 func (f controlRights) objects() []Object {

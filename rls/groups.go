@@ -10,13 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// groupViews are the views that aggregates read: the visible rows, and of the others those in cells with enough
-// subjects. The groups that an aggregate chooses by dimensions are made of whole cells, so that no difference of two
-// answers is about fewer subjects than a cell has.
+// groupViews are the views that aggregates read: the visible rows, and those of the others in cells with enough
+// subjects. The groups that an aggregate forms by dimensions consist of whole cells. So no difference of two answers is
+// about fewer subjects than a cell has.
 //
-// The view has the columns that aggregates may use, and no other. It is a security barrier: no expression of a
-// statement runs on a row that the view leaves out, so that it may ask anything. The barrier of a plain UNION ALL holds
-// nothing: PostgreSQL flattens that, and pushes conditions into its parts, and through windows. Hence the SELECT around
+// The view has only the columns that aggregates may use. It is a security barrier: no expression of a statement runs on
+// a row that the view leaves out, so a statement may use any expression. On a plain UNION ALL the barrier has no
+// effect: PostgreSQL flattens it, and pushes conditions into its branches and through windows. Hence the SELECT around
 // it, and the OFFSET.
 type groupViews struct{ *facts }
 
@@ -49,8 +49,8 @@ func (f groupViews) objects() []Object {
 	return out
 }
 
-// inner begins the names of columns of the sub-selects. They are numbered, so that no column of a table which is a
-// dimension or measure is called so.
+// innerPrefix begins the names of columns of the sub-selects. They are numbered, so that they differ from the columns
+// of the table that are dimensions or measures.
 const innerPrefix = "pgconsent_"
 
 // groups writes the query of a group view.
@@ -78,8 +78,8 @@ type groupQuery struct {
 	names        []string // the columns
 	values       []string // their values, of rows that show
 	hidden       []string // the same, of rows that count in groups only
-	cell         []string // the columns of hidden rows that divide them into cells
-	conditions   []string // those of them that tell whether a measure counts
+	cell         []string // the columns by which hidden rows are divided into cells
+	conditions   []string // the columns among them that tell whether a measure counts
 	partlyHidden []string // conditions under which some value of a visible row does not show
 }
 
@@ -89,7 +89,7 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 		table: t, row: row, subject: catalog.QuoteIdent(a.Subject), from: " FROM " + t.Relation.Name.SQL() + " AS " + row}
 	who := row + "." + q.subject
 	if pseudonymColumn(t) != nil {
-		// A sub-select of the subject alone is worked out once for each of them.
+		// A sub-select of the subject alone is computed once for each subject.
 		who = innerPrefix + "0.who"
 		q.from += ", LATERAL (SELECT " + Counted(t, row) + " AS who OFFSET 0) AS " + innerPrefix + "0"
 	}
@@ -108,7 +108,8 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
 		q.add(m.Column, name, boundedMeasure(m, row+"."+name))
-		// Who consents to a measure and who does not are in different cells: a sum over five people is not of one of them.
+		// Subjects who consent to a measure and others are in different cells: otherwise a sum over a cell of five people
+		// could be the value of one of them.
 		if s, needs := t.ConditionalColumn(m.Column); needs {
 			condition := fmt.Sprintf("%sneeds%d", innerPrefix, i)
 			q.hidden = append(q.hidden, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
@@ -132,7 +133,7 @@ func (q *groupQuery) add(column, name, value string) {
 	q.hidden = append(q.hidden, "CASE WHEN "+predicate.Check(s.GroupCondition, q.table.Relation)+" THEN "+value+" END AS "+name)
 }
 
-// rows are the condition on rows that show, and the conditions on those that count in groups only.
+// rows are the condition on rows that show, and the conditions on rows that only count in groups.
 func (q *groupQuery) rows() (shown string, counts []string) {
 	a := q.table.Aggregate
 	visible := predicate.Policy(q.table.Rows, q.table.Relation)
@@ -140,7 +141,7 @@ func (q *groupQuery) rows() (shown string, counts []string) {
 	hides := "(" + visible + ") IS NOT TRUE"
 	shown = "(" + visible + ")"
 	if len(q.partlyHidden) > 0 {
-		// A row of which some value does not show counts in groups, if it may, with that value; else without it.
+		// A visible row with a hidden value counts in groups, if it may, with that value; otherwise it shows without it.
 		some := strings.Join(q.partlyHidden, " OR ")
 		hides = "(" + hides + " OR " + some + ")"
 		shown += " AND (" + grouped + " AND (" + some + ")) IS NOT TRUE"
@@ -162,8 +163,8 @@ func (q *groupQuery) partition(more ...string) string {
 	return ""
 }
 
-// windows count the subjects of each cell, and what one of them has of it: columns of the rows, columns over all of a
-// cell, and the conditions on these.
+// windows count the subjects of each cell, and the largest share of one of them: columns of each row, columns over the
+// whole cell, and the conditions on these.
 func (q *groupQuery) windows() (each, all, enough []string) {
 	a := q.table.Aggregate
 	columns := strings.Join(append(slices.Clone(q.names), q.conditions...), ", ")
@@ -196,8 +197,8 @@ func (q *groupQuery) windows() (each, all, enough []string) {
 	return each, all, enough
 }
 
-// Counted is whom a row of the table counts for in groups. Where the sweeper makes rows anonymous it is the text that
-// stands for the subject, so that a subject is one while only some of its rows are swept. Rows of a subject without a
+// Counted is the subject for whom a row of the table counts in groups. Where the sweeper makes rows anonymous it is the
+// subject's pseudonym, so that a subject counts once while only some of its rows are swept. Rows of a subject without a
 // key in the registry are not swept.
 func Counted(t *policy.Table, row string) string {
 	column := row + "." + catalog.QuoteIdent(t.Aggregate.Subject)
@@ -209,7 +210,7 @@ func Counted(t *policy.Table, row string) string {
 	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(of, column)) + ", " + column + ")"
 }
 
-// standsFor is what the sweeper makes of the subjects of groups, if it is a text that stands for them.
+// pseudonymColumn is the subject's column of groups if the sweeper replaces it by a pseudonym; else nil.
 func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 	if t.Lifecycle == nil {
 		return nil
@@ -223,8 +224,8 @@ func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 }
 
 // Cell returns how rows are divided into groups, as expressions over a row of the table: the values of the dimensions,
-// cut to their units; and conditions besides the rules for a row to count. It is not known for a table whose values show
-// by conditions of their own.
+// truncated to their units; and the conditions, apart from the rules, for a row to count. known is false for a table
+// whose values have conditions of their own.
 func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool) {
 	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {
@@ -248,8 +249,8 @@ func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool)
 	return dimensions, counts, true
 }
 
-// bounded is a measure's value: within its bounds, finite, and of one scale, since the scale of a sum would tell the
-// longest. Integers keep their type, in which their sums are exact.
+// boundedMeasure is a measure's value: within its bounds, finite, and with a fixed scale, since the scale of a sum
+// would tell the largest scale of a value. Integers keep their type, in which sums are exact.
 func boundedMeasure(m policy.Measure, column string) string {
 	at := func(bound, as string) string { return catalog.QuoteLiteral(bound) + "::" + as }
 	if integer := m.Type == "smallint" || m.Type == "integer" || m.Type == "bigint"; integer {
@@ -267,7 +268,7 @@ func boundedMeasure(m policy.Measure, column string) string {
 		column, at(m.High, compared), at(m.High, kind), at(m.Low, compared), at(m.Low, kind), kind)
 }
 
-// closed says that the period of a time is over.
+// periodIsOver is the condition that the period of a time is over.
 func periodIsOver(d policy.Dimension, column string) string {
 	now := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.Unit)
 	local := fmt.Sprintf("pg_catalog.timezone('UTC', %s)", now)

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// helperViews are the views that predicates read: a predicate that read through the agent's own row security would not
-// see the people who refused, and let the row out.
+// helperViews are the views that predicates read. A predicate that read the tables under the agent's own row security
+// would not see the people who refused, and would show the row.
 type helperViews struct{ *facts }
 
 func helperIdentity(r *catalog.Relation) string { return "helper views of " + r.Name.String() }
@@ -48,7 +48,7 @@ func (f helperViews) views(h predicate.Helper) Object {
 // readable lets the reader read all rows of a table.
 func (f *facts) readable(r *catalog.Relation) Object {
 	o := newObject(policyIdentity(readerPolicy, r), "", r)
-	if r.Name == predicate.RegistryTable { // as migrate installs it: verify finds what is added. Agents cannot name it
+	if r.Name == predicate.RegistryTable { // it stays as migrate installs it. Agents cannot name it
 		o.grant(rightsOn("TABLE", one(r.Name.SQL()), one(f.reader),
 			"Predicates read the consent registry with the reader's rights, not the agent's.", "SELECT"))
 		return o.Object
@@ -62,7 +62,7 @@ func (f *facts) readable(r *catalog.Relation) Object {
 	return o.Object
 }
 
-// view makes a view that belongs to the reader. Rights are given before the view is.
+// view makes a view that belongs to the reader. Rights are granted before the owner changes.
 func (f *facts) view(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
@@ -79,9 +79,9 @@ func emptyIdentity(r *catalog.Relation) string {
 	return "function " + predicate.EmptyFunction(r.Name).String()
 }
 
-// empty is the function that says that a link table has no rows at all. A policy asks it where the helper view shows
-// none: under NOT EXISTS a view that merely lost its rows, to FORCE or to another owner, would show every row. It reads
-// the table as the owner, whom row security does not concern, and believes nothing where it does.
+// empty is the function that tells whether a link table has no rows at all. A policy calls it where the helper view
+// shows none: with NOT EXISTS a view that lost its rows, by FORCE or another owner, would show every row. The function
+// reads the table as the owner, to whom row security does not apply, and returns false where it does.
 func (f helperViews) empty(r *catalog.Relation) Object {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	o := newObject(emptyIdentity(r),

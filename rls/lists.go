@@ -9,16 +9,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// listTrigger sorts after the stamps, whose values it reads, and before the owner's triggers.
+// listTrigger sorts after the stamp trigger, whose values it reads, and before the owner's triggers.
 const listTrigger = `"!pgconsent_stamp_lists"`
 
-// The errors of the trigger, whose texts package proxy replaces: they speak of what was sent, and name nothing.
+// The errors of the trigger. Package proxy replaces their texts.
 const (
 	malformedList = "not a list of ids"
 	widerList     = "a list that is wider than it may be"
 )
 
-// judged tells whether a table has the trigger that fills lists in and holds them to their bounds.
+// hasListTrigger tells whether a table has the trigger that fills in lists and checks them against their bounds.
 func hasListTrigger(w *policy.Write) bool {
 	if w == nil || !w.Insert && !w.Update {
 		return false
@@ -31,7 +31,7 @@ func hasListTrigger(w *policy.Write) bool {
 	return len(w.Lists) > 0
 }
 
-// written are the conditions that the triggers of a table read besides the row.
+// triggerConditions are the conditions that the triggers of a table evaluate.
 func triggerConditions(w *policy.Write) predicate.All {
 	var out predicate.All
 	if !hasListTrigger(w) {
@@ -48,8 +48,8 @@ func triggerConditions(w *policy.Write) predicate.All {
 	return out
 }
 
-// lists is the trigger. It belongs to the reader: the bounds of a list depend on tables that the agent does not see,
-// and on the row as it was.
+// lists is this trigger. It belongs to the reader: the bounds of a list depend on tables that the agent does not see,
+// and on the row before the change.
 func (f writePolicies) lists() []Object {
 	w := f.Write
 	if !hasListTrigger(w) {
@@ -150,11 +150,11 @@ func changedList(update *strings.Builder, b predicate.Bound) {
 	update.WriteString("    END IF;\n")
 }
 
-// allowed and taken pass an array of any type through one variable of the trigger.
+// toText and allowedArray pass an array of any type through one variable of the trigger.
 func toText(array string) string            { return "(" + array + ")::pg_catalog.text" }
 func allowedArray(b predicate.Bound) string { return "allowed::" + b.Array() }
 
-// told is the list that the chain allows, NULL where there is none.
+// chainArray is the list that the chain allows, NULL where the row refers to no other.
 func chainArray(b predicate.Bound) string { return "told::" + b.Array() }
 
 func stampedValue(s policy.Stamp) string {

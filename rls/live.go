@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// liveSignature is the function that works out the attributes that no credential gives.
+// liveSignature is the function that computes the attributes that no credential gives.
 const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.text[], pg_catalog.text[])"
 
-// liveAttributes are that function. It belongs to the reader, so that it reads the tables as predicates do, past the
-// agent's row security, and nothing else. A role that could call it could ask for anybody's attributes: these are the
-// owner of attr, which has verified a seal, and the proxy.
+// liveAttributes makes that function. It belongs to the reader, so that it reads the tables as predicates do, not under
+// the agent's row security, and nothing else. A caller can get anybody's attributes. So only the owner of attr, which
+// has verified a seal, and the proxy may call it.
 type liveAttributes struct{ *facts }
 
 func (f liveAttributes) objects() []Object {
@@ -53,7 +53,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 	return []Object{o.Object}
 }
 
-// mayAskEmpty lets the reader ask whether link tables of conditions are empty.
+// mayAskEmpty lets the reader call the functions that tell whether link tables of conditions are empty.
 func (f *facts) mayAskEmpty(o *objectBuilder, nodes predicate.All) {
 	for _, r := range predicate.ShownWhileEmpty(nodes) {
 		o.grant(rightsOn("FUNCTION", one(predicate.EmptyFunction(r.Name).SQL()+"()"), one(f.reader), "", "EXECUTE"))
@@ -61,7 +61,7 @@ func (f *facts) mayAskEmpty(o *objectBuilder, nodes predicate.All) {
 	}
 }
 
-// liveNodes are the conditions by which live attributes are worked out.
+// liveNodes are the conditions by which live attributes are computed.
 func liveNodes(p *policy.Policy) predicate.All {
 	var out predicate.All
 	for _, l := range p.Live() {

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// shown is the expression by which a column comes out. It never raises: it may run on any row that agents see, and an
-// error would tell what the value is. It depends on no setting: a month in the session's time zone, asked for in two
-// time zones, would tell the day.
+// masked is the expression by which agents see a column. It never raises an error: it may run on any row that agents
+// see, and an error would tell about the value. It depends on no setting: a month in the session's time zone, read in
+// two time zones, would tell the day.
 func masked(c policy.VisibleColumn, column string) string {
 	switch c.Mask {
 	case policy.Plain:
@@ -31,7 +31,7 @@ func masked(c policy.VisibleColumn, column string) string {
 	}
 }
 
-// needed is a column's value where the row meets its condition, else NULL.
+// conditionalValue is a column's value where the row meets its condition, else NULL.
 func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
 	if when == nil {
 		return value
@@ -43,7 +43,7 @@ func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.Visible
 	return "(CASE WHEN " + predicate.Check(when, r) + " THEN " + value + " END)" + cast
 }
 
-// truncated leaves out what is before the year 1 or after 9999, where date_trunc and casts may raise.
+// truncateMask is NULL before the year 1 and after 9999, where date_trunc and casts may raise errors.
 func truncateMask(c policy.VisibleColumn, column string) string {
 	trunc := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
 	if strings.HasSuffix(c.Type, "with time zone") {
@@ -61,8 +61,8 @@ func truncateMask(c policy.VisibleColumn, column string) string {
 		column, low, high, cast, trunc, c.Type)
 }
 
-// stepped counts in numeric. NaN, infinities and very large values are left out; the smallest integers stay in their
-// type.
+// stepMask computes in numeric. NaN, infinities and very large values become NULL; the smallest integers stay within
+// their type.
 func stepMask(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
@@ -87,8 +87,8 @@ func stepMask(c policy.VisibleColumn, column string) string {
 		"(%s)::%s END", number, down, cast)
 }
 
-// keyed takes the keys that are listed out of an object, each with its value if that has the type, else with null.
-// Anything but an object is NULL.
+// keysMask is an object with the listed keys only, each with its value if that has the listed type, else with null. For
+// anything but an object it is NULL.
 func keysMask(c policy.VisibleColumn, column string) string {
 	kind := "json"
 	if c.Type == "jsonb" {
@@ -101,7 +101,7 @@ func keysMask(c policy.VisibleColumn, column string) string {
 	}
 	object := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", kind, column)
 	if kind == "json" {
-		// Which may hold escapes that no text can: they would raise.
+		// json may contain escapes that no text can hold: they would raise an error.
 		object = fmt.Sprintf("CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, "+
 			`E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') `+
 			`OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)

@@ -12,9 +12,9 @@ import (
 
 // materialized is a consent whose answer is stored beside each row of a table: until when everybody has agreed.
 //
-// A change is noted as it is made, and settled when its transaction commits. The subjects that it changed are locked,
-// then the rows that it concerns are found and locked. Only then, by a statement of its own with a snapshot of its own,
-// is the answer worked out. So of two transactions that concern one row, the later sees what the earlier did.
+// Triggers record a change when it is made, and settle it when its transaction commits. They lock the changed subjects,
+// then find and lock the rows that depend on them. Only then does a statement with a snapshot of its own compute the
+// answer. So of two transactions that affect one row, the later sees what the earlier did.
 type materialized struct {
 	predicate.Consent
 	name     string
@@ -26,8 +26,8 @@ func newMaterialized(n predicate.Consent) materialized {
 	return materialized{n, n.MaterializedName(), n.Materialized.Relation, n.Steps}
 }
 
-// value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings:
-// JSON has dates in one form, and in that they are read alike whatever DateStyle says.
+// notedValue writes columns of a row as the text by which a change is recorded. Sessions with other settings read it:
+// in JSON dates have one form, which is read alike whatever DateStyle is.
 func notedValue(r *catalog.Relation, row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
@@ -40,7 +40,8 @@ func notedValue(r *catalog.Relation, row string, columns []string) string {
 	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
 }
 
-// isValue is the condition that columns of a row are a value that was noted. A reference to an integer may be wider.
+// equalsNoted is the condition that columns of a row equal a recorded value. A reference to an integer column may have
+// a wider type.
 func equalsNoted(r *catalog.Relation, row string, columns []string, noted string) string {
 	var parts []string
 	for i, c := range columns {
@@ -65,7 +66,7 @@ func (m materialized) table() string { return m.MaterializedTable().SQL() }
 
 func (m materialized) key() []string { return m.relation.PrimaryKey }
 
-// at is the relation whose rows stand at a step, 0 being the table itself, and the columns by which they are noted.
+// relationAt is the relation of a step, 0 being the table itself, and the columns by which its changes are recorded.
 func (m materialized) relationAt(step int) (*catalog.Relation, []string) {
 	if step == 0 {
 		return m.relation, m.key()
@@ -73,7 +74,7 @@ func (m materialized) relationAt(step int) (*catalog.Relation, []string) {
 	return m.steps[step-1].Relation, m.steps[step-1].Columns()
 }
 
-// open is until when everybody has agreed about the row called t.
+// openUntil is the time until which everybody has agreed about the row called t.
 func (m materialized) openUntil() string {
 	from, last := "", ""
 	for i, s := range m.steps {
@@ -107,8 +108,9 @@ func (m materialized) openUntil() string {
 		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
-// lockBuckets bounds how many locks a transaction takes at a step: the server has room for some thousands, of all
-// transactions together, and one that changed more people would fail. Who shares a bucket waits for the other's commit.
+// lockBuckets bounds how many locks a transaction takes at a step: the server has room for some thousands, for all
+// transactions together, and a transaction that changes more people would fail. Transactions that share a bucket wait
+// for each other's commit.
 const lockBuckets = 512
 
 // lockKey is the bucket of a value, among those of the step.
@@ -118,7 +120,7 @@ func lockKey(name string, step int, value string) string {
 		value, lockBuckets-1)
 }
 
-// settle works out what the transaction's changes mean.
+// createSettle makes the function that updates the stored answers by the transaction's changes.
 func (m materialized) createSettle() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
@@ -188,8 +190,8 @@ func (m materialized) createSettle() string {
 		m.function("settle"), declare.String(), b.String())
 }
 
-// materializations are the tables with materialized answers, and what fills them. They do not count until they are
-// filled in, see [Plan.Fills].
+// materializations are the tables with materialized answers, and the functions and triggers that fill them. They are
+// not read until they are complete, see [Plan.Fills].
 type materializations struct{ *facts }
 
 func (f materializations) objects() []Object {
@@ -235,7 +237,7 @@ func (f materializations) makeTable(m materialized, o *objectBuilder) {
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
 }
 
-// makeFunctions makes the function that settles what a transaction has changed, and the one that compares.
+// makeFunctions makes the function that settles the changes of a transaction, and the one that compares.
 func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
 	settle, differs := m.function("settle"), m.function("differs")
 	o.create(m.createSettle())
@@ -257,7 +259,7 @@ func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
 		`'pgconsent.kept_settle()'::pg_catalog.regprocedure); END $$`, settle))
 }
 
-// makeTriggers makes those that note changes of the relation at a step.
+// makeTriggers makes the triggers that record changes of the relation of a step.
 func (m materialized) makeTriggers(step int, o *objectBuilder) {
 	r, noted := m.relationAt(step)
 	watched := append([]string{}, noted...)
@@ -320,7 +322,7 @@ func (m materialized) trigger(step int, event string) string {
 	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_kept_%s_%d_%s", m.name, step, strings.ToLower(event)))
 }
 
-// Fills are what the plan keeps beside rows, for [migrations.FillAll].
+// Fills are the stored answers of the plan, for [migrations.FillAll].
 func (p *Plan) Fills() []migrations.Fill {
 	var out []migrations.Fill
 	for _, m := range p.facts.materialized {
@@ -333,7 +335,7 @@ func (p *Plan) Fills() []migrations.Fill {
 	return out
 }
 
-// unfilled is the condition that the row called t comes after those that are filled in.
+// unfilled is the condition that the row called t comes after those whose answers are stored already.
 func (m materialized) unfilled() string {
 	var keys, last []string
 	for i, k := range m.key() {
@@ -345,8 +347,8 @@ func (m materialized) unfilled() string {
 		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(last, ", "))
 }
 
-// fill notes the next rows, in the order of the key, as if they were new: settling them fills them in. They are locked,
-// so that none goes meanwhile.
+// fill records the next rows, in the order of the key, as if they were new: settling stores their answers. They are
+// locked, so that none is deleted meanwhile.
 func (m materialized) fill(most int) string {
 	var keys []string
 	for _, k := range m.key() {
@@ -362,7 +364,7 @@ SELECT count(*) FROM noted`,
 		strings.Join(keys, ", "), most)
 }
 
-// differs counts the rows whose stored answer is not the right one, in a consistent snapshot.
+// differsQuery counts the rows whose stored answer is wrong, in a consistent snapshot.
 func (m materialized) differsQuery() string {
 	var same []string
 	for _, k := range m.key() {

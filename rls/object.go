@@ -5,13 +5,13 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// making is an object that is being written, with the reason for its next statements.
+// objectBuilder builds an object, with the reason for its next statements.
 type objectBuilder struct {
 	Object
 	why string
 }
 
-// newObject begins an object that belongs to tables.
+// newObject begins an object of the plan that belongs to tables.
 func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder {
 	m := &objectBuilder{why: why}
 	m.Identity = identity
@@ -25,7 +25,7 @@ func (m *objectBuilder) create(sql string) { m.Make = append(m.Make, Statement{S
 
 func (m *objectBuilder) drop(why, sql string) { m.Drop = append(m.Drop, Statement{SQL: sql, Why: why}) }
 
-// grant gives rights on things that the object does not make.
+// grant gives rights on objects that this one does not create.
 func (m *objectBuilder) grant(g migrations.Grant) {
 	if g.Why == "" {
 		g.Why = m.why

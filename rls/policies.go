@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Names of policies. The names of all that we make on a customer's table begin with pgconsent_.
+// Names of row policies on a customer's table. They all begin with pgconsent_.
 const (
 	selectPolicy  = "pgconsent_select"
 	insertPolicy  = "pgconsent_insert"
@@ -27,7 +27,7 @@ func dropPolicy(name string, r *catalog.Relation) string {
 	return fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL())
 }
 
-// rowPolicies protect each table of the policy, and those that predicates read besides.
+// rowPolicies protect each table of the policy, and the others that predicates read.
 type rowPolicies struct{ *facts }
 
 func (f rowPolicies) objects() []Object {
@@ -65,7 +65,7 @@ func (f rowPolicies) objects() []Object {
 
 const whyDropPolicies = "Take the policies away."
 
-// unlisted are the tables that predicates read and the policy does not list. They are under row security as well: it
+// unlisted are the tables that predicates read and the policy does not list. They are under row security as well, which
 // keeps the planner from running an agent's operators on their statistics.
 func (f rowPolicies) unlisted() []*catalog.Relation {
 	var out []*catalog.Relation
@@ -77,8 +77,8 @@ func (f rowPolicies) unlisted() []*catalog.Relation {
 	return out
 }
 
-// rowSecurity switches row security on so that it concerns our roles alone. It is the first object of a table, and so
-// the last one that is dropped: while row security is off and policies are there, a trigger withholds rights.
+// rowSecurity enables row security so that it restricts only pgconsent's roles. It is the first object of a table, and
+// so the last one that is dropped: while row security is off and policies exist, an event trigger withholds rights.
 func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Object {
 	o := newObject("row security of "+r.Name.String(), "", r)
 	table := r.Name.SQL()
@@ -102,8 +102,7 @@ func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Obj
 	return o.Object
 }
 
-// current is the policy that refuses statements which were decided under other catalogs, whatever they do with the
-// table.
+// current is the policy that refuses statements which were decided under other catalogs, for every command.
 func (f *facts) current(r *catalog.Relation, roles string) Object {
 	o := newObject(policyIdentity(currentPolicy, r),
 		"What was decided before the last DDL is planned no more. The planner evaluates it, once for a "+

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// privacyTrigger sorts last: it notes what others have made of a row.
+// privacyTrigger sorts last: it records the row after all other triggers.
 const privacyTrigger = "zz_pgconsent_privacy"
 
-// What looks at grants. Each takes the caller's id, and returns what this caller may know.
+// The functions that read grants. Each takes the caller's id, and returns what this caller may know.
 var privacyFunctions = []string{
 	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 		"pg_catalog.text[], pg_catalog.int4)",
@@ -23,11 +23,11 @@ var privacyFunctions = []string{
 	"pgconsent.privacy_drawn(pg_catalog.text, pg_catalog.text[], pg_catalog.int4)",
 }
 
-// earlierPrivacyRows is what an earlier version has installed.
+// earlierPrivacyRows is the signature that an earlier version installed.
 const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 	"pg_catalog.text, pg_catalog.int4)"
 
-// listed writes a list as an array of texts; what is no list is an empty one.
+// listAsArray writes a list as an array of texts; a value that is no list is an empty one.
 func listAsArray(l predicate.List, row string) string {
 	if l.Column == "" {
 		return "'{}'::pg_catalog.text[]"
@@ -42,9 +42,9 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacy is what tells who has access to memories: triggers that note grants, consents, who takes part in contexts and
-// what is drawn from memories, whoever writes; and functions that say who has access, for the control role to ask on
-// behalf of a caller whom it knows.
+// privacy makes what tells who has access to memories. Its triggers record grants, consents, participants of contexts
+// and beliefs that are drawn from memories, whoever writes. Its functions return who has access; the control role calls
+// them for a caller that it has authenticated.
 type privacy struct{ *facts }
 
 func (f privacy) objects() []Object {
@@ -112,7 +112,7 @@ func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who s
 		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().Entity))
 }
 
-// differ notes what a list has more and less.
+// noteListChanges records which elements a list has gained and lost.
 func (f privacy) noteListChanges(more, less string, r *catalog.Relation, key, store string) string {
 	without := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
@@ -126,7 +126,7 @@ func (f privacy) noteListChanges(more, less string, r *catalog.Relation, key, st
 		f.note("    ", less, r, key, store, "changed") + "  END IF;\n"
 }
 
-// noting is a trigger that notes who is let in or out of the rows of a table.
+// noteTrigger is a trigger that records to whom the rows of a table give or withdraw access.
 func (f privacy) noteTrigger(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
 	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),
@@ -149,8 +149,8 @@ END $pgconsent$`, name, body))
 	return o.Object
 }
 
-// functions read as the role that migrates, which owns the tables. They return what the caller that they are given may
-// know, and only the control role may call them. Without a policy for memories there are none.
+// functions read as the role that migrates, which owns the tables. They return what the given caller may know, and only
+// the control role may call them. Without a policy for memories there are none.
 func (f privacy) functions(s *policy.Privacy) Object {
 	o := newObject("functions of privacy",
 		"Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets "+
@@ -198,8 +198,8 @@ func privacyRows(s *policy.Privacy, head string) string {
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
 		}
 		subjects := listAsArray(m.Subjects, "t")
-		// The subjects of a memory are read only where the caller may ask about them: a stranger's question takes as long
-		// about somebody as about nobody.
+		// The subjects of a memory are read only where the caller may ask about them: for a stranger the query takes as long
+		// about a known subject as about an unknown one.
 		parts[i] = fmt.Sprintf(
 			"  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS "+
 				"subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
@@ -270,8 +270,8 @@ func privacyContexts(x *policy.Contexts, head string) string {
 		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$"
 }
 
-// privacyDrawn are the beliefs that were drawn from memories of stores of the caller's, with their texts: its owner's
-// and nobody else's.
+// privacyDrawn is the function that returns the beliefs drawn from memories of the caller's own stores, with their
+// texts.
 func privacyDrawn(s *policy.Privacy, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +

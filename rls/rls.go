@@ -1,17 +1,17 @@
 // Package rls writes the database half of a policy: row policies, helper and signed views, catalog shadows, rights.
 //
-// Under the statements of a [Plan] the agent's role reads of a protected table exactly the rows that the predicate
-// shows, whatever SQL it sends, and only in a sealed session; it changes what the policy lets it, of the rows it sees
-// and into rows it sees; it reads no other table, and makes no object. Other roles keep what they had: the one policy
-// that narrows is RESTRICTIVE and speaks of the agent's role alone. Row security is never FORCEd, so owners are not
-// touched.
+// With the statements of a [Plan] installed, the agent's role reads of a protected table exactly the rows that the
+// predicate shows, whatever SQL it sends, and only in a sealed session. It changes only what the policy permits, in
+// rows that it sees, into rows that it sees. It reads no other table, and creates no object. Other roles keep the
+// rights they had: the only restrictive policies are for the agent's role. Row security is never FORCEd, so owners are
+// not affected.
 //
-// A plan is a list of objects. Each feature of the package is a type that makes its own: row policies, signed views,
-// change triggers, and so on. The statements that install a plan make the objects in their order, and those that remove
-// it drop them in the reverse order.
+// A plan is a list of objects. Each feature of the package is a type that makes its own objects: row policies, signed
+// views, change triggers, and so on. The statements that install a plan make the objects in their order, and those that
+// remove it drop them in the reverse order.
 //
-// A plan does not promise that nobody changes the database afterwards, that a foreign policy does not narrow what the
-// reader role sees, or that roles were safe before: that is for doctor to check.
+// A plan does not guarantee that nobody changes the database afterwards, that no foreign policy hides rows from the
+// reader role, or that the roles were safe before. Doctor checks these.
 package rls
 
 import (
@@ -27,16 +27,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Mode says what the generated policies hold.
+// Mode says what the generated policies enforce.
 type Mode int
 
 // The modes.
 const (
 	Enforce  Mode = iota
-	SealOnly      // tests: policies reduced to "the seal is valid", so that rewriting is tried by itself
+	SealOnly      // tests: policies reduced to "the seal is valid", so that rewriting is tested by itself
 )
 
-// Options name the roles; the zero value is right for production.
+// Options name the roles; the zero value is for production.
 type Options struct {
 	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
@@ -50,7 +50,7 @@ type Statement = migrations.Statement
 // Object is one thing that a plan makes.
 type Object = migrations.Object
 
-// Plan is what a policy asks of the database.
+// Plan is the database half of a policy.
 type Plan struct {
 	facts *facts
 	hash  string
@@ -69,8 +69,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	if o.SignedViews {
 		plan.facts.signed = signedTables(p)
 	}
-	// Partitions and columns come and go. A proxy goes on without those that migrate has not seen, which agents cannot
-	// name.
+	// The hash does not depend on partitions and columns, which come and go. A proxy serves without those that migrate has
+	// not seen; agents cannot name them.
 	h := sha256.New()
 	for _, s := range plan.Up() {
 		fmt.Fprintf(h, "%s;\n", s.SQL)
@@ -80,8 +80,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	return plan
 }
 
-// Hash is the hash of the database half, partitions and children of tables, and the columns that they are known to
-// have, left out: two policies with one hash can be swapped without migrating.
+// Hash is the hash of the database half, without partitions and children of tables and the columns that tables are
+// known to have. Two policies with one hash can be swapped without migrating.
 func (p *Plan) Hash() string { return p.hash }
 
 // PolicyVersion is the version of the whole policy.
@@ -108,7 +108,7 @@ func (p *Plan) Objects(found migrations.Found) []Object {
 // Up returns the statements for a database in which nothing was protected before.
 func (p *Plan) Up() []Statement { return p.UpFrom(migrations.Found{}) }
 
-// Down returns the statements that undo Up, but for privileges, which migrations gives back as it found them.
+// Down returns the statements that undo Up, except for privileges, which package migrations restores as it found them.
 func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 
 // UpFrom returns the statements for a database in the state found, in order.
@@ -117,7 +117,7 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement { return migrations.MakeAl
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement { return migrations.DropAll(p.Objects(f)) }
 
-// Tables returns the tables that the statements change: those of the policy, and those that rules read besides.
+// Tables returns the tables that the statements change: those of the policy, and the others that its rules read.
 func (p *Plan) Tables() []catalog.Name {
 	var out []catalog.Name
 	for _, r := range Tables(p.facts.policy) {
@@ -126,7 +126,7 @@ func (p *Plan) Tables() []catalog.Name {
 	return out
 }
 
-// Tables are those that a policy's predicates concern, each once: the listed ones and those read besides.
+// Tables are the tables of a policy's predicates, each once: the listed ones and the others that rules read.
 func Tables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation
 	add := func(r *catalog.Relation) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// rowViews are the views that agents read in place of tables with hidden columns. They belong to a role that row
-// security binds as it binds agents, and that may read these tables and nothing else.
+// rowViews are the views that agents read in place of tables with hidden columns. They belong to a role to which row
+// security applies as it does to agents, and that may read these tables and nothing else.
 type rowViews struct{ *facts }
 
 func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowView(of).String() }
@@ -53,7 +53,7 @@ func (f rowViews) objects() []Object {
 	return out
 }
 
-// views are the two of one table: one under its row security, and one that has its rule besides.
+// views are the two views of one table: one under its row security, and one that has its rule as well.
 func (f rowViews) views(t *policy.Table) Object {
 	name := t.Relation.Name
 	o := newObject(rowViewIdentity(name), "", t.Relation)
@@ -62,7 +62,7 @@ func (f rowViews) views(t *policy.Table) Object {
 	plain, both := query, query+f.ruleInView(t)
 	owner, options, reason := f.rowsRole, "", "The row view reads the table as its owner, under row security."
 	if t.LacksRowSecurity() {
-		// No row security: the rule is in the view, and no expression of the agent's runs before it. Both views are one.
+		// No row security: the rule is in the view, and no expression of the agent runs before it. Both views are equal.
 		owner, options = f.reader, " WITH (security_barrier)"
 		reason = "The view reads it as its owner; the rule is in the view."
 		plain = query + ruleWithoutRowSecurity(t)
@@ -83,19 +83,19 @@ func (f rowViews) views(t *policy.Table) Object {
 	return o.Object
 }
 
-// storedRule is the condition of a relation that cannot have row security.
+// ruleWithoutRowSecurity is the condition of a relation that cannot have row security.
 func ruleWithoutRowSecurity(t *policy.Table) string {
 	rule := predicate.Policy(t.Rows, t.Relation)
 	condition := "\nWHERE " + isCurrent + " AND (" + rule + ")"
 	if hasSubSelects(rule) {
-		// PostgreSQL evaluates a leak-proof condition before the barrier, the cheaper one first, and with it the
+		// PostgreSQL evaluates a leak-proof condition before the barrier, the cheaper one first, together with the
 		// expressions that it compares.
 		condition += "\nOFFSET 0"
 	}
 	return condition
 }
 
-// rowQuery selects these columns of a table, as they come out.
+// rowQuery selects these columns of a table, as agents see them.
 func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
 	row := catalog.QuoteIdent(t.Relation.Name.Name)
 	values := make([]string, len(columns))
@@ -106,19 +106,19 @@ func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string
 	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 }
 
-// ruleInView is the predicate as a view has it besides row security.
+// ruleInView is the predicate as a view has it in addition to row security.
 func (f *facts) ruleInView(t *policy.Table) string {
 	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 
-// hasSubSelects tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only those
-// have a cost where operators have none.
+// hasSubSelects tells whether a rule has other sub-selects than those for the caller's seal and attributes. Only such
+// sub-selects have a cost while cpu_operator_cost is 0.
 func hasSubSelects(rule string) bool {
 	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_gate.attr(")+
 		strings.Count(rule, "(SELECT pgconsent_gate.sealed())")
 }
 
-// writtenThrough are the rights to write through a view of ours.
+// writeGrants are the rights to write through a view of pgconsent's.
 func writeGrants(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
 	var out []migrations.Grant
 	give := func(right string, columns []string) {

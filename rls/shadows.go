@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shownViews are the views that say which relations, types and functions the shadows show. They have the same columns
-// under every policy, so that they can be replaced under the shadows.
+// shownViews are the views that list which relations, types and functions the shadows show. They have the same columns
+// under every policy, so that they can be replaced while the shadows read them.
 type shownViews struct{ *facts }
 
 const shownIdentity = "views of what agents see of the catalogs"
@@ -97,8 +97,8 @@ WHERE k.contype IN ('p', 'u', 'f', 'n')
   AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w ` +
 	`JOIN pg_catalog.pg_constraint AS h ON h.confrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.confkey))`
 
-// reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view,
-// view_schema, view_name).
+// reads maps the relations that agents read through a view of pgconsent's: reads (oid, nspname, relname, relkind,
+// owner, view, view_schema, view_name).
 func (f shownViews) reads() string {
 	var written nameList
 	var views []string
@@ -113,7 +113,8 @@ JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
 
-// narrowedColumns lists what is hidden of narrowed tables, columns that they get later included, and what is masked.
+// narrowedColumns lists the hidden columns of restricted tables, including columns that they get later, and the masked
+// ones.
 func (f shownViews) narrowedColumns() string {
 	var tables, shown, plain nameList
 	var shownColumns, plainColumns []string
@@ -138,9 +139,9 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 }
 
-// waitingColumns lists the columns of tables of the policy, and of their parts, that these did not have when the plan
-// was made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant,
-// which is read once.
+// waitingColumns lists the columns of tables of the policy, and of their parts, that did not exist when the plan was
+// made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant, which
+// is parsed once.
 func (f shownViews) waitingColumns() string {
 	var tables nameList
 	var known []string
@@ -160,11 +161,11 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 }
 
-// named is a list of objects by schema and name. In a query it is two arrays, one constant each however long they are:
-// the catalogs that agents read have it a dozen times over, and each is planned anew for every statement.
+// nameList is a list of objects by schema and name. In a query it is two arrays, each one constant whatever its length:
+// the catalog shadows contain it a dozen times, and it is planned again for every statement.
 type nameList struct{ schemas, names []string }
 
-// column is one more column of such a list.
+// listColumn is one more column of such a list.
 type listColumn struct {
 	name, typ string
 	values    []string
@@ -174,7 +175,7 @@ func (n *nameList) add(name catalog.Name) {
 	n.schemas, n.names = append(n.schemas, name.Schema), append(n.names, name.Name)
 }
 
-// rows has the list as an item of FROM: alias (nspname, name, …).
+// fromItem is the list as an item of FROM: alias (nspname, name, …).
 func (n *nameList) fromItem(alias, name string, more ...listColumn) string {
 	var arrays, columns []string
 	for _, c := range append([]listColumn{{"nspname", "name", n.schemas}, {name, "name", n.names}}, more...) {
@@ -184,15 +185,15 @@ func (n *nameList) fromItem(alias, name string, more ...listColumn) string {
 	return "unnest(" + strings.Join(arrays, ", ") + ") AS " + alias + " (" + strings.Join(columns, ", ") + ")"
 }
 
-// relations has the list as items of FROM: l, the list, n, the schema, and c, the relation.
+// relations is the list as items of FROM: l, the list, n, the schema, and c, the relation.
 func (n *nameList) relations(more ...listColumn) string {
 	return n.fromItem("l", "relname", more...) + `
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
-// shadows are the views and functions that stand for the catalogs: first the views that only filter, then the functions
-// over them, then the views that use both. A relation that this server does not have gets none.
+// shadows are the views and functions that agents read in place of the catalogs: first the views that only filter, then
+// the functions over them, then the views that use both. A relation that this server does not have gets none.
 type shadows struct{ *facts }
 
 const shadowsIdentity = "shadows of the catalogs"
@@ -244,7 +245,7 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 	}
 	barrier := ""
 	if s.Where != "" {
-		// No expression of the agent's runs on a row that the view leaves out.
+		// No expression of the agent runs on a row that the view leaves out.
 		barrier = " WITH (security_barrier)"
 	}
 	return []Statement{
@@ -253,12 +254,12 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 	}
 }
 
-// guessedHigh is one row that the planner takes for a hundred. Nothing is known to it of a barrier's columns, so that
-// it guesses a join of two to have one row, and then goes through the next one again and again; there is no index to
-// look a row up by from outside.
+// overestimatedRow is one row that the planner estimates as a hundred. It has no statistics of a barrier's columns, so
+// it would estimate a join of two shadows as one row, and scan the next one again and again: no index can be used from
+// outside a barrier.
 const overestimatedRow = "pg_catalog.json_array_elements('[0]') AS guessed"
 
-// shadowQuery selects the original's columns in its order, each itself, its stand-in, or a null of its type.
+// shadowQuery selects the original's columns in its order: each itself, its replacement, or a NULL of its type.
 func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
@@ -283,7 +284,7 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	}
 }
 
-// readsQuery tells of relations that agents read through a view of ours what the original tells of the view.
+// readsQuery shows, for relations that agents read through a view of pgconsent's, the original's row of that view.
 func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
@@ -300,7 +301,7 @@ func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 		" AS t JOIN pgconsent.reads AS r ON " + s.On
 }
 
-// tells is false for the types of expressions and access lists, which no shadow shows.
+// isShownType is false for the types of expressions and access lists, which no shadow shows.
 func isShownType(sqlType string) bool {
 	switch sqlType {
 	case "pg_node_tree", "aclitem[]", "anyarray":

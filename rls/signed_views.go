@@ -29,8 +29,8 @@ func signedTables(p *policy.Policy) []signedTable {
 }
 
 // signedViews are the views that signed statements read in place of protected tables. The predicate is in the view,
-// where no mistake of the proxy can leave it out. The planner takes the view apart, so that indexes serve; therefore
-// only signed statements may read it.
+// where no mistake of the proxy can leave it out. They are no security barriers, so that indexes can be used; therefore
+// only signed statements may read them.
 type signedViews struct{ *facts }
 
 func signedIdentity(of catalog.Name) string { return "view " + predicate.SignedView(of).String() }
@@ -61,8 +61,8 @@ func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }
 
-// signedColumns are those of a table's signed view. The hash of the plan goes by none of them: a table may lose one,
-// and its signed view with it, and agents are served without.
+// signedColumns are the columns of a table's signed view. The hash of the plan does not depend on them: a table may
+// lose one, and its signed view with it, and agents are served without.
 func (f *facts) signedColumns(t *policy.Table) string {
 	if f.knownTables == nil {
 		return signedAlias + ".*"

@@ -15,10 +15,10 @@ const (
 	sweepRows = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweeps are functions for the lifecycles of the policy. sweep_due says whose rows are due; sweep_rows deletes and
-// changes those of one subject in one table. They run as the role that migrates, which owns the tables, and follow what
-// the registry says at that moment: sweep_rows stops its writers first. So the control role, which may call them, needs
-// no right on any table, and a renewal comes either before, and saves the rows, or after.
+// sweeps are functions for the lifecycles of the policy. sweep_due lists whose rows are due; sweep_rows deletes and
+// changes those of one subject in one table. They run as the role that migrates, which owns the tables, so the control
+// role, which may call them, needs no right on any table. They follow the registry at that moment: sweep_rows locks out
+// its writers first. So a renewal comes either before, and saves the rows, or after.
 type sweeps struct{ *facts }
 
 func (f sweeps) objects() []Object {
@@ -42,7 +42,7 @@ func (f sweeps) objects() []Object {
 	if len(due) == 0 {
 		return []Object{o.Object}
 	}
-	// Triggers of the application run as in a session of its own.
+	// Triggers of the application run with the search path of the application's sessions.
 	path := []string{"pg_catalog"}
 	for _, s := range f.snap.SearchPath() {
 		path = append(path, catalog.QuoteIdent(s))
@@ -78,11 +78,11 @@ END $pgconsent_sweep$`, search, strings.Join(rows, "")))
 	return []Object{o.Object}
 }
 
-// sweeping writes the conditions of one table: t is a row, c what the registry says of its subject's stream.
+// tableSweep writes the conditions of one table: t is a row, c the registry's record of its subject's stream.
 type tableSweep struct {
 	*policy.Lifecycle
 	relation *catalog.Relation
-	cascades *cascades // what goes with its rows
+	cascades *cascades // what is deleted with its rows
 }
 
 func (s tableSweep) name() string {
@@ -96,17 +96,18 @@ func (s tableSweep) subject() string {
 	return "(" + s.column(s.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
 
-// stream says that c is the record of the row's subject that is about everything.
+// streamRecord is the condition that c is the record of the row's subject that is about everything.
 const streamRecord = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) " +
 	"'*'::pg_catalog.text"
 
-// older says that the row is older than a time; one that does not say is.
+// older is the condition that the row is older than a time; a row without a time counts as older.
 func (s tableSweep) older(than string) string {
 	at := s.column(s.At)
 	return "(" + at + " IS NULL OR " + at + " OPERATOR(pg_catalog.<) " + than + ")"
 }
 
-// covered says that another consent of the subject's, to somebody or about something, may show the row.
+// otherConsent is the condition that another consent of the subject, to one grantee or about one scope, may show the
+// row.
 const otherConsent = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) c.subject
       AND (o.grantee OPERATOR(pg_catalog.<>) '*'::pg_catalog.text OR o.scope OPERATOR(pg_catalog.<>) ` +
 	`'*'::pg_catalog.text) AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
@@ -114,7 +115,7 @@ const otherConsent = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o
       AND (c.state OPERATOR(pg_catalog.<>) ALL ('{withdrawn,revoked}'::pg_catalog.text[]) ` +
 	`OR o.number OPERATOR(pg_catalog.>) c.number))`
 
-// ended says that the consent on which the row stood has ended. A consent that is given anew does not bring it back.
+// ended is the condition that the consent for the row has ended. A consent that is given later does not renew it.
 func (s tableSweep) ended() string {
 	const over = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
 	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
@@ -127,7 +128,7 @@ func (s tableSweep) ended() string {
 		" AND " + s.older("c.expires_at") + ")"
 }
 
-// erased says that e is the erasure that takes the row.
+// erased is the condition that the erasure e includes the row.
 func (s tableSweep) erased() string {
 	if s.At != "" {
 		return s.older("e.erased_at")
@@ -137,27 +138,27 @@ func (s tableSweep) erased() string {
       AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))`
 }
 
-// goes says that a column is to become what it becomes, and is not yet.
+// columnIsDue is the condition that a column is to be masked, and is not yet.
 func (s tableSweep) columnIsDue(b policy.LifecycleColumn) string {
 	return s.decayed(b.After, b.Categories) + s.notYetMasked(b)
 }
 
-// decayed says that a row has gone further than a last full day of a countdown, or that its subject no longer lists the
-// categories beyond.
+// decayed is the condition that a row is past the given full day of a countdown, or that its subject no longer lists
+// the categories beyond.
 func (s tableSweep) decayed(after int, beyond []string) string {
 	given := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
 			stream + "'::pg_catalog.text"
 	}
 	ways := []string{
-		// A countdown that goes on, and one that was stopped: the same days as of the rule that hides.
+		// A running countdown, and one that was stopped: the same days as in the rule that hides.
 		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) "+
 			"'%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.older("c.decay_from"), 24*(after+1)),
 		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.older("c.decayed_before"), after),
-		// Without a countdown, and rows that are newer than its begin: at once.
+		// Without a countdown, and for rows that are newer than its start: at once.
 		given("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.older("c.decay_from") + ")",
 	}
-	// NULL < NULL is no age: a row without one is older than a time that there is.
+	// A row without a time counts as older, but only where the registry has a time to compare with.
 	ways[0], ways[1] = "c.decay_from IS NOT NULL AND "+ways[0], "c.decayed_before IS NOT NULL AND "+ways[1]
 	if len(beyond) > 0 {
 		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.older("c.decayed_before")+
@@ -177,7 +178,7 @@ func array(words []string) string {
 	return "ARRAY[" + strings.Join(quoted, ", ") + "]"
 }
 
-// still says that the column is not what it becomes.
+// notYetMasked is the condition that the column does not have its masked value yet.
 func (s tableSweep) notYetMasked(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
@@ -193,15 +194,15 @@ func (s tableSweep) notYetMasked(b policy.LifecycleColumn) string {
 	}
 }
 
-// becomes is the expression. What stands for a text is made of it and of the subject's key: equal values of one subject
-// have equal ones, so that groups are counted right, and nobody can find out whose they were when the key has gone.
+// maskedValue is the masked value. A pseudonym is made of the value and the subject's key: equal values of one subject
+// have equal pseudonyms, so that groups are counted right. Nobody can find out whose they were once the key is deleted.
 func (s tableSweep) maskedValue(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Plain:
 		return catalog.QuoteLiteral(b.Value) + "::" + b.Type
 	case policy.Hash:
-		// Without a key, which every subject of a record has, it is the mask's alone.
+		// Without a key, which every subject of a record has, it is the ordinary hash mask.
 		return pseudonymAs(b.Type, "COALESCE("+pseudonym("c.subject", column)+
 			", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
 	default:
@@ -209,12 +210,12 @@ func (s tableSweep) maskedValue(b policy.LifecycleColumn) string {
 	}
 }
 
-// pseudonym is what stands for a value of the subject's; NULL where the registry has no key of theirs.
+// pseudonym replaces a value of the subject; NULL where the registry has no key of the subject.
 func pseudonym(subject, value string) string {
 	return "pgconsent.pseudonym(" + subject + ", " + value + "::pg_catalog.text)"
 }
 
-// typed is a pseudonym as a value of a column.
+// pseudonymAs is a pseudonym as a value of a column's type.
 func pseudonymAs(column, hash string) string {
 	if column == "uuid" {
 		return hash + "::pg_catalog.uuid"
@@ -222,7 +223,7 @@ func pseudonymAs(column, hash string) string {
 	return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + column
 }
 
-// anonymous says that some column of the row is due.
+// anyColumnIsDue is the condition that some column of the row is due.
 func (s tableSweep) anyColumnIsDue() string {
 	ways := make([]string, len(s.Columns))
 	for i, b := range s.Columns {
@@ -245,7 +246,7 @@ func (s tableSweep) due() []string {
 	})
 }
 
-// each writes a query for each kind of rows that are due.
+// dueQueries writes a query for each kind of rows that are due.
 func (s tableSweep) dueQueries(query func(what, from, subject, where string) string) []string {
 	out := []string{query("deleted", s.relation.Name.SQL()+
 		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subject(), "e.subject", s.erased())}
@@ -265,7 +266,7 @@ func (s tableSweep) dueQueries(query func(what, from, subject, where string) str
 	return out
 }
 
-// keyed finds the rows of one subject, by an index if there is one.
+// subjectCondition finds the rows of one subject, by an index if there is one.
 func (s tableSweep) subjectCondition() string {
 	column, who := s.column(s.Subject), "sweep_rows.who"
 	typed := ""
@@ -287,7 +288,7 @@ func (s tableSweep) subjectCondition() string {
 	return column + " OPERATOR(pg_catalog.=) " + typed + " AND " + exact
 }
 
-// rows is the table's arm of sweep_rows: what is due of one subject, at most so many rows of each kind.
+// rows is the table's branch of sweep_rows: the due rows of one subject, at most so many of each kind.
 func (s tableSweep) rows() string {
 	table := s.relation.Name.SQL()
 	locked := func(from, where string) string {

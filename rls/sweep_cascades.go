@@ -10,20 +10,21 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The functions of what goes with rows that were swept: which rows those are, deleting them, and what a sweep would do.
+// The functions for rows that are deleted with swept rows: finding them, deleting them, and counting what a sweep would
+// do.
 const (
 	sweepMade = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
 	sweepTake = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
 	sweepLook = "pgconsent.sweep_look()"
 )
 
-// taking writes what goes with the rows of a table, to any depth. Tables are known by numbers, in the order of their
-// names.
+// cascades writes the deletion of rows together with the rows of a table, to any depth. Tables have numbers, in the
+// order of their names.
 type cascades struct {
 	all           []policy.Cascade
 	number        map[catalog.Name]int
 	tables        []*catalog.Relation // by number
-	derivedTables []*catalog.Relation // whose rows were made from others and go with them: those that were made last come first
+	derivedTables []*catalog.Relation // whose rows were made from others and are deleted with them: in an order in which sources come last
 }
 
 func newCascades(p *policy.Policy) *cascades {
@@ -63,12 +64,12 @@ func newCascades(p *policy.Policy) *cascades {
 	return k
 }
 
-// with tells whether anything goes with rows of a table.
+// hasDependents tells whether other rows are deleted with rows of a table.
 func (k *cascades) hasDependents(r *catalog.Relation) bool {
 	return slices.ContainsFunc(k.all, func(e policy.Cascade) bool { return e.With.Name == r.Name })
 }
 
-// directly is the condition that some row was made from the row t of a table; "": none ever is.
+// hasDerivedRow is the condition that some row was made directly from the row t of a table; "": none ever is.
 func (k *cascades) hasDerivedRow(r *catalog.Relation) string {
 	var ways []string
 	for _, e := range k.all {
@@ -83,17 +84,17 @@ func (k *cascades) hasDerivedRow(r *catalog.Relation) string {
 	return "(" + strings.Join(ways, "\n      OR ") + ")"
 }
 
-// rowsOf are the rows that a table's arm of sweep_rows has locked.
+// lockedRows are the rows that a table's branch of sweep_rows has locked.
 const lockedRows = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnest(pgconsent_own.xs))"
 
-// goingOf are the rows in variables of sweep_take.
+// rowVariables are the rows in variables of sweep_take.
 func rowVariables(n, o, i string) string {
 	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), "+
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
-// spread are queries of the rows that go with rows of g: the columns in carried, the table, the row, whether it was
-// made from others, and whether it goes itself.
+// dependentRows are queries of the rows that are deleted with rows of g. Their columns are those in carried, the table,
+// the row, whether it was made from others, and whether it is deleted itself.
 func (k *cascades) dependentRows(carried string) string {
 	const gone = "true"
 	var out []string
@@ -119,7 +120,7 @@ func (k *cascades) dependentRows(carried string) string {
 	return strings.Join(out, "\n      UNION ALL ")
 }
 
-// functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_look, which a dry run calls.
+// functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_look, for dry runs.
 func (k *cascades) functions(control, search string, roots []string) []Statement {
 	if len(k.all) == 0 {
 		return nil
@@ -136,10 +137,10 @@ func (k *cascades) functions(control, search string, roots []string) []Statement
 	return out
 }
 
-// takenRows are the arguments that sweep_made and sweep_take have: rows of one table that go.
+// sweepArguments are the arguments of sweep_made and sweep_take: rows of one table that are deleted.
 const sweepArguments = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
 
-// makesMade makes the function that finds the rows which were made from others.
+// createSweepMade makes the function that finds the rows which were made from others.
 func (k *cascades) createSweepMade() string {
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE "+
 		`(n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
@@ -157,7 +158,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 $pgconsent_sweep$`, sweepArguments, k.dependentRows(""))
 }
 
-// makesTake makes the function that deletes these rows.
+// createSweepTake makes the function that deletes these rows.
 func (k *cascades) createSweepTake(search string) string {
 	var locks, deletes strings.Builder
 	for _, t := range k.derivedTables {
@@ -204,7 +205,7 @@ END $pgconsent_sweep$`, sweepArguments, search, made, rowVariables("ns", "os", "
 		locks.String(), deletes.String(), made)
 }
 
-// makesLook makes the function that counts, for each subject, the rows that a sweep would change.
+// createSweepLook makes the function that counts, for each subject, the rows that a sweep would change.
 func (k *cascades) createSweepLook(roots []string) string {
 	names := make([]string, len(k.tables))
 	for i, t := range k.tables {
@@ -245,12 +246,12 @@ BEGIN
 END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.dependentRows("g.who, g.via, "), strings.Join(names, ", "))
 }
 
-// collected locks rows and remembers which they are.
+// lockAndCollect locks rows and stores them in variables.
 func (s tableSweep) lockAndCollect(due string) string {
 	return "    " + due + "\n    SELECT pg_catalog.array_agg(due.o), pg_catalog.array_agg(due.i) INTO os, xs FROM due;\n"
 }
 
-// takes deletes the rows that go with those that were locked.
+// deleteDependents deletes the rows that depend on the locked ones.
 func (s tableSweep) deleteDependents(gone bool) string {
 	return fmt.Sprintf(`    IF os IS NOT NULL THEN
       FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
@@ -262,14 +263,14 @@ func (s tableSweep) deleteDependents(gone bool) string {
 `, s.cascades.number[s.relation.Name], gone, note("deleted"))
 }
 
-// note tells the registry what was done.
+// note records for the registry what was done.
 func note(what string) string {
 	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what +
 		"') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"
 }
 
-// lost says that the row stays, that it has decayed so far that its rule shows it to nobody any more, and that others
-// were made from it: they go. "": no row of the table ever is.
+// derivedRowsAreDue is the condition that the row stays, has decayed so far that its rule shows it to nobody, and that
+// other rows were made from it: these are deleted. "": that is so for no row of the table.
 func (s tableSweep) derivedRowsAreDue() string {
 	made := s.cascades.hasDerivedRow(s.relation)
 	if made == "" || len(s.Columns) == 0 {
@@ -295,7 +296,7 @@ func (s tableSweep) derivedRowsAreDue() string {
 	return where
 }
 
-// roots are the rows of the table that a sweep would begin with: as due has them, one by one.
+// roots are queries of the rows of the table with which a sweep would begin: those that due counts.
 func (s tableSweep) roots() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",

@@ -8,8 +8,8 @@ import (
 )
 
 // triggerOn returns the name, quoted, of a trigger that is made on a relation itself. A partition has copies of its
-// table's triggers, by the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c), so one of its own is
-// called after the partition besides.
+// table's triggers with the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c), so the name of its
+// own trigger has a hash of the partition's name as well.
 func triggerOn(r *catalog.Relation, name string) string {
 	if !r.IsPartition {
 		return catalog.QuoteIdent(name)

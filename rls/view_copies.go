@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// viewCopies are copies of the customer's views that run with the rights of the role that reads them. A view comes
-// after the views that it reads, and after the shadows of catalogs.
+// viewCopies are copies of the customer's views that run with the rights of the role that reads them. A view is created
+// after the views that it reads, and after the catalog shadows.
 type viewCopies struct{ *facts }
 
 func (f viewCopies) objects() []Object {
@@ -36,7 +36,7 @@ func (f viewCopies) objects() []Object {
 				c.query))
 			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
 		}
-		if f.isSignedView(v) { // with the agent's rights: those of the signed views in it are their owner's
+		if f.isSignedView(v) { // it runs with the agent's rights, the signed views in it with their owner's
 			view := predicate.SignedView(name).SQL()
 			why := o.why
 			o.why = "Vetted statements read the view here, over the door views of its tables."
@@ -58,9 +58,9 @@ func (f viewCopies) objects() []Object {
 	return out
 }
 
-// columnNames are the names of a view's columns as CREATE VIEW has them.
+// columnNames is the column list of CREATE VIEW.
 func columnNames(r *catalog.Relation) string {
-	if len(r.Columns) == 0 { // PostgreSQL has views without any, and no empty list of them
+	if len(r.Columns) == 0 { // a view may have no columns, but an empty list is a syntax error
 		return ""
 	}
 	columns := make([]string, len(r.Columns))
@@ -70,7 +70,7 @@ func columnNames(r *catalog.Relation) string {
 	return " (" + strings.Join(columns, ", ") + ")"
 }
 
-// beneath are the objects that the copies of a view may read.
+// objectsBelow are the objects that the copies of a view may read.
 func (f viewCopies) objectsBelow(v *policy.View) []string {
 	out := one(shadowsIdentity)
 	read := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
@@ -86,8 +86,8 @@ func (f viewCopies) objectsBelow(v *policy.View) []string {
 	return out
 }
 
-// writtenViews are the views that agents write through, and those beneath them, for which PostgreSQL asks the same
-// rights. These give nothing that agents do not have of the table.
+// writtenViews are the views through which agents write, and those below them, on which PostgreSQL requires the same
+// rights. These rights permit nothing that agents may not do on the table.
 func (f viewCopies) writtenViews() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, v := range slices.Backward(f.policy.Views()) { // those that a view reads come before it

@@ -10,11 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// stampTrigger sorts before the names that applications give their triggers. PostgreSQL fires them by name, and the
-// owner's must see the stamped values, not the agent's. The policy judges the row as the last trigger leaves it.
+// stampTrigger sorts before the names that applications give their triggers. PostgreSQL fires triggers in the order of
+// their names, and the owner's must see the stamped values, not the agent's. The row policy checks the row after the
+// last trigger.
 const stampTrigger = `"!pgconsent_stamp"`
 
-// writePolicies are what agents may change of one table: the commands that the policy does not allow stay closed.
+// writePolicies are the policies for what agents may change of one table. Commands that the policy does not allow are
+// refused.
 type writePolicies struct {
 	*facts
 	*policy.Table
@@ -26,7 +28,7 @@ func (f writePolicies) objects() []Object {
 	whyInsert, whyUpdate, whyDelete := "Agents insert nothing.", "Agents update nothing.", "Agents delete nothing."
 	enforced := f.Table
 	if f.Observed != nil {
-		enforced = f.Observed // what agents change is never merely observed
+		enforced = f.Observed // writes are enforced even where reading is only observed
 	}
 	var checks [3][]predicate.Node
 	if f.mode == Enforce {
@@ -105,7 +107,7 @@ func (f writePolicies) writeRights() []Object {
 	return []Object{rights("to write "+f.Relation.Name.String(), grants...)}
 }
 
-// defaults are the sequences that defaults draw from with the rights of the role that inserts. Those of identity
+// defaults are the sequences from which defaults draw with the rights of the role that inserts. Those of identity
 // columns need no right.
 func defaults(r *catalog.Relation) []catalog.Name {
 	var out []catalog.Name
@@ -151,9 +153,9 @@ END $pgconsent$`, name, body.String()))
 	return []Object{o.Object}
 }
 
-// copyIn is the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The columns have
-// the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers run
-// inside it, with the path that they have in an INSERT.
+// copyIn is the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The view's
+// columns have the table's defaults, for columns that a COPY leaves out. The function sets no search path: the owner's
+// triggers run inside it, with the path that they have in an INSERT.
 func (f writePolicies) copyIn() []Object {
 	if !f.Write.Insert || len(f.Write.CopyColumns) == 0 {
 		return nil
@@ -202,7 +204,7 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.CopyColu
 	return []Object{o.Object}
 }
 
-// leftIn is what stands for a list that a COPY leaves out, which the policy then fills in.
+// omittedDefault is the default that means that a COPY left out a list, which the trigger then fills in.
 func omittedDefault(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
 		if b.Column == column && b.From != nil {
