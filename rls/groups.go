@@ -53,7 +53,7 @@ func (f groupViews) objects() []Object {
 // of the table that are dimensions or measures.
 const innerPrefix = "pgconsent_"
 
-// groups writes the query of a group view.
+// groupViewQuery writes the query of a group view.
 func groupViewQuery(t *policy.Table) string {
 	q := newGroupQuery(t)
 	each, all, enough := q.windows()

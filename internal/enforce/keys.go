@@ -196,7 +196,7 @@ func (r *returnedKeys) findKeys() {
 	}
 }
 
-// fields are the values of a DataRow; nil: NULL.
+// dataRowValues are the values of a DataRow; nil: NULL.
 func dataRowValues(row []byte) ([][]byte, bool) {
 	if len(row) < 2 {
 		return nil, false

@@ -1,6 +1,6 @@
 package generalize
 
-// Corpus counts in how many texts a word stands. The zero value is one of no texts. It is for one goroutine.
+// Corpus counts in how many texts a word occurs. The zero value has no texts. It is for one goroutine.
 type Corpus struct {
 	documents int
 	in        map[string]int
@@ -24,5 +24,5 @@ func (c *Corpus) Add(text string) {
 // Documents is how many texts there are.
 func (c *Corpus) Documents() int { return c.documents }
 
-// Of is in how many of them a word stands, as [Input.Corpus] has it.
+// Of is in how many of them a word occurs, for [Input.Corpus].
 func (c *Corpus) Of(word string) int { return c.in[word] }

@@ -40,7 +40,7 @@ func compile(patterns ...string) []*regexp.Regexp {
 	return out
 }
 
-// findDates looks for what says when.
+// findDates finds dates and times.
 func findDates(text string) []Finding {
 	return findMatches(text, dates, "date", "it says when: consider whether that tells the source")
 }

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// wordsOf are the words of a text with letters or digits enough to mean something.
+// wordsOf are the normalized words of a text.
 func wordsOf(text string) []string {
 	return strings.Fields(normalize(text))
 }
 
 var numbers = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
-// rare tells whether hardly any text but the source has a word.
+// isRare tells whether hardly any text but the source has a word.
 func (in Input) isRare(w string) bool {
 	if in.Corpus == nil || in.Documents < 2 {
 		return true
@@ -23,7 +23,7 @@ func (in Input) isRare(w string) bool {
 	return in.Corpus(w) <= max(1, int(math.Ceil(float64(in.Documents)*0.005)))
 }
 
-// details looks for what the source has and hardly any other text: words, and numbers.
+// details finds words and numbers that the source has and hardly any other text.
 func (in Input) details(text string) []Finding {
 	var out []Finding
 	source := map[string]bool{}
@@ -56,11 +56,11 @@ func (in Input) details(text string) []Finding {
 	return out
 }
 
-// everyday words are rare in no text of their language.
+// commonWords are frequent words of several languages: they are never reported as rare.
 var commonWords = words(
 	`about above after again against also always another around because been before being below between both come could does doing down during each even every from further give have having help here hers into just keep kind know less like look made make many more most much must need never often only other over people same should some such take than that their them then there these they thing things this those through time under until upon used very want well were what when where which while will with within without would your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto nella perché quando quello questa questo sono tutti`)
 
-// overlap is the share of a text's words that the source has as well, and the longest run of words that both have.
+// overlap is the share of a text's words that the source has as well, and the longest sequence of words in both.
 func overlap(source, text string) (float64, int) {
 	a, b := wordsOf(source), wordsOf(text)
 	if len(b) == 0 {
@@ -99,7 +99,7 @@ func overlap(source, text string) (float64, int) {
 	return math.Round(100*float64(shared)/float64(counted)) / 100, longest
 }
 
-// reversible is advice: how near the text is to its source.
+// overlapFinding is advice about how similar the text is to its source.
 func overlapFinding(share float64, run int) (Finding, bool) {
 	if share < 0.3 && run < 4 {
 		return Finding{}, false

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// endings that names take in languages with Latin letters.
+// endings are endings that names take in languages with Latin letters.
 var endings = strings.Fields(
 	"s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko " +
 		"ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek " +
@@ -37,8 +37,8 @@ func ifPrefixed(prefix, e string) string {
 	return ""
 }
 
-// ended tells whether a word is a name, of so many letters, with one of the endings. Only those with s follow a name of
-// two or three. It runs for each word of a text and each name: nothing is put together here.
+// hasNameEnding tells whether a word is a name, with length letters, plus one of the endings. After a name of two or
+// three letters only endings with s count. It runs for each word of a text and each name, so it allocates nothing.
 func hasNameEnding(w part, p pattern, length int) bool {
 	plain, seen := endingsPlain, endingsLookalike
 	switch {
@@ -53,7 +53,7 @@ func hasNameEnding(w part, p pattern, length int) bool {
 	if rest, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plain[rest] {
 		return true
 	}
-	if len(p.lookalike) >= 4 { // which is alike already
+	if len(p.lookalike) >= 4 { // it is folded already
 		if rest, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && seen[rest] {
 			return true
 		}

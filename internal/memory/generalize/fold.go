@@ -9,12 +9,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// part is a piece of a word: a run of letters or of digits, or one character of a script that has no spaces between
-// words.
+// part is a part of a word: a run of letters or of digits, or one character of a script without spaces between words.
 type part struct {
 	start, end int    // in the text
-	joined     bool   // nothing stands between it and the part before
-	before     string // what stands between, without characters that cannot be seen
+	joined     bool   // nothing is between it and the part before
+	before     string // the text between them, without invisible characters
 	upper      bool   // it begins with a capital letter
 	tag        bool   // it follows # or @
 	// of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
@@ -22,12 +21,12 @@ type part struct {
 	script   script
 
 	plain      string // lower case, no marks
-	noDoubles  string // plain, with each letter once where it stands twice
-	expanded   string // with the letters that marks stand for: ae for ä
-	lookalike  string // the letters that it looks like
-	latin      string // by letter, in Latin
-	phonetic   string // by sound, roughly
-	consonants string // consonants, with * for vowels that may be written
+	noDoubles  string // plain, with double letters once
+	expanded   string // with two letters for a letter with marks: ae for ä
+	lookalike  string // in the Latin letters that its characters look like
+	latin      string // transliterated to Latin
+	phonetic   string // roughly by its sound
+	consonants string // its consonants, with * where vowels are or may be
 }
 
 type script int
@@ -62,13 +61,13 @@ var indic = []*unicode.RangeTable{
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-// unseen tells whether a character takes no room, or nothing but room within a word.
+// isInvisible tells whether a character is invisible, or does not change which word it is.
 func isInvisible(r rune) bool {
 	switch {
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Co, unicode.Cs):
 		return true
-	case r == 'ー' || r == 'ッ' || r == 'っ' || r == 'ـ' || r == 'ｰ': // what lengthens a sound
+	case r == 'ー' || r == 'ッ' || r == 'っ' || r == 'ـ' || r == 'ｰ': // they lengthen a sound
 		return true
 	case unicode.In(r, unicode.Mc) && !unicode.In(r, unicode.Myanmar, unicode.Khmer):
 		return false
@@ -76,7 +75,7 @@ func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 }
 
-// letters of emblems have no decomposition of their own.
+// emblemLetter is the letter of an emblem, for which Unicode has no decomposition.
 func emblemLetter(r rune) (rune, bool) {
 	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
 		if r >= base && r < base+26 {
@@ -86,7 +85,7 @@ func emblemLetter(r rune) (rune, bool) {
 	return r, false
 }
 
-// decompose is a character without marks, as letters that Unicode takes for it.
+// decompose is a character as the letters of its Unicode decomposition, without marks.
 func decompose(r rune) []rune {
 	if e, ok := emblemLetter(r); ok {
 		return []rune{e}
@@ -103,15 +102,15 @@ func decompose(r rune) []rune {
 	return out
 }
 
-// inWord tells whether a character stands for a letter.
+// isWordRune tells whether a character is, or may replace, a letter or digit of a word.
 func isWordRune(r rune) bool {
-	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' { // letters to Unicode, and apostrophes to whoever reads
+	if r >= 'ʹ' && r <= 'ˁ' || r == 'ˮ' || r == 'Ꞌ' || r == 'ꞌ' { // letters to Unicode, but apostrophes to readers
 		return false
 	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Mc, unicode.Nl) || strings.ContainsRune("@$|", r)
 }
 
-// read divides a text into parts.
+// splitParts divides a text into parts.
 func splitParts(text string) []part {
 	var out []part
 	var runes []rune
@@ -153,7 +152,7 @@ func splitParts(text string) []part {
 					len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false
-			} else if s != latin && s != digits { // of a word of several scripts the foreign one decides
+			} else if s != latin && s != digits { // a word of several scripts counts as one of the other script
 				cur.script = s
 			}
 			runes = append(runes, r)
@@ -163,7 +162,7 @@ func splitParts(text string) []part {
 	return out
 }
 
-// fold makes what is compared.
+// fold computes the forms of a part that are compared.
 func (p *part) fold(runes []rune) {
 	var plain, long, seen, roman strings.Builder
 	for i, r := range runes {
@@ -198,13 +197,14 @@ func (p *part) fold(runes []rune) {
 	p.consonants = consonantsOf(p.latin)
 }
 
-// bare are letters that do not come apart, as keyboards without them write them.
+// plainLetters are letters without a decomposition, as people write them on keyboards without them.
 var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe"}
 
-// longer are letters without marks as two.
+// expandedLetters are letters without marks as two letters.
 var expandedLetters = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}
 
-// umlauts are written as two letters where they are missing. The marks are gone when words are read: this is for names.
+// umlauts writes umlauts as two letters, as on keyboards without them. It is for names: the words of a text have lost
+// their marks when they are compared.
 var umlauts = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "å", "aa", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue", "Å", "Aa")
 
 func onlyLetters(s string) string {
@@ -247,13 +247,13 @@ func romanise(word []rune, i int) string {
 	return unidecode.Unidecode(string(r))
 }
 
-// greek as it is spoken today; the rest is by letter.
+// greek is Greek by its modern pronunciation; other letters are transliterated.
 var greek = map[string]string{
 	"η": "i", "υ": "i", "β": "v", "χ": "kh", "ω": "o", "θ": "th", "φ": "f", "ψ": "ps", "ξ": "x", "σ": "s", "ς": "s",
 	"γ": "g", "ου": "u", "μπ": "b", "ντ": "d", "γκ": "g", "ει": "i", "οι": "i", "αι": "e",
 }
 
-// semitic are letters of Arabic and Hebrew; * stands for a vowel, or for one that is not spoken.
+// semitic are letters of Arabic and Hebrew; * is a vowel, or a letter that may be silent.
 var semitic = map[rune]string{
 	'ا': "*", 'أ': "*", 'إ': "*", 'آ': "*", 'ء': "*", 'ئ': "*", 'ؤ': "*", 'ى': "*", 'ة': "*", 'ع': "*", 'ه': "*",
 	'ح': "*", 'و': "*", 'ي': "*", 'ی': "*",
@@ -272,10 +272,10 @@ var sounds = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "
 	"sh", "s", "gh", "g", "ts", "s", "tz", "s", "x", "ks", "ee", "i", "oo", "u", "ou", "u", "c", "k", "q", "k",
 	"w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
 
-// sound is how a Latin word might be spoken: what is the same for two spellings of a name.
+// phoneticOf is roughly how a Latin word is pronounced: it is equal for two spellings of a name.
 func phoneticOf(s string) string { return dropDoubles(sounds.Replace(s)) }
 
-// single has each letter once where it stands twice.
+// dropDoubles writes double letters once.
 func dropDoubles(s string) string {
 	var b strings.Builder
 	var last rune
@@ -292,12 +292,12 @@ var skeleton = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k"
 	"f", "th", "t", "ts", "s", "tz", "s", "x", "ks", "c", "k", "q", "k", "z", "s", "p", "b",
 	"a", "*", "e", "*", "i", "*", "o", "*", "u", "*", "y", "*", "v", "*", "w", "*", "h", "*")
 
-// bones are the consonants of a Latin word, with * where one vowel or several are.
+// consonantsOf are the consonants of a Latin word, with * for one or more vowels.
 func consonantsOf(s string) string {
 	return dropDoubles(skeleton.Replace(s))
 }
 
-// looks is the Latin letter that a character looks like.
+// lookalikeOf is the Latin letter that a character looks like.
 func lookalikeOf(r rune) string {
 	if l, ok := lookalikes[r]; ok {
 		return l
@@ -312,7 +312,7 @@ func lookalikeOf(r rune) string {
 	return onlyLetters(unidecode.Unidecode(string(r)))
 }
 
-// lookalikes that are another letter by sound, or none.
+// lookalikes are characters that look like a Latin letter but have another sound, or are no letters.
 var lookalikes = map[rune]string{
 	'а': "a", 'б': "b", 'в': "b", 'г': "r", 'е': "e", 'з': "e", 'и': "u", 'к': "k", 'м': "m", 'н': "h", 'о': "o",
 	'п': "n", 'р': "p", 'с': "c", 'т': "t", 'у': "y", 'х': "x",
@@ -343,5 +343,5 @@ var lookalikes = map[rune]string{
 
 var shapes = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")
 
-// alike has one letter for those that look alike.
+// foldLookalikes replaces letters that look alike by one of them.
 func foldLookalikes(s string) string { return shapes.Replace(s) }

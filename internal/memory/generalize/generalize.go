@@ -1,13 +1,15 @@
-// Package generalize judges whether a text that somebody wants to share still tells whom the private text speaks of
-// that it was drawn from.
+// Package generalize judges whether a text that an agent wants to share still reveals the persons in the private text
+// from which it was drawn.
 //
-// Three checks: names (of the subjects, by their ids and aliases) block; dates, places and details that hardly any
-// other text has warn; and how much of the source the text repeats is advice. It is pure: texts in, findings out.
+// It makes three checks. Names of the subjects, by their ids and aliases, block the text. Dates, places, and details
+// that hardly any other text has, are warnings. How much of the source the text repeats is advice. The package is pure:
+// texts in, findings out.
 //
-// Guarantee: a name that stands in the text is found in whatever case, accents, possessive or inflected form of the
-// tables here, broken by hyphens, spaces or characters without width, in letters that look like its own, or in another
-// script by letter. Where a form is doubtful the finding is a warning: the text is then not clear, either. A name that
-// was changed to another one ("the boy from flat 4"), translated or written by sound alone is not found: an alias is.
+// Guarantee: a name in the text is found in any case, with any accents, and in the possessive and inflected forms of
+// the tables here. It is found broken by hyphens, spaces or zero-width characters, in letters that look like its own,
+// and transliterated to another script. Where a form is doubtful the finding is a warning: then the text is not clear
+// either. A description in place of the name ("the boy from flat 4"), a translation, or a spelling only by sound is not
+// found, unless it is an alias.
 package generalize
 
 import (
@@ -16,10 +18,10 @@ import (
 	"strings"
 )
 
-// Subject is somebody whom the source speaks of.
+// Subject is a person whom the source is about.
 type Subject struct {
 	ID      string   // as kind:name; the name counts as one of theirs
-	Aliases []string // what else they are called
+	Aliases []string // other names of the subject
 }
 
 // Input is what is judged.
@@ -29,8 +31,8 @@ type Input struct {
 	Subjects []Subject
 	Texts    []string // that are to be shared: the belief, and the note
 
-	// Corpus is what is known of words elsewhere: in how many of Documents texts, the source among them, a word stands,
-	// which is in lower case. Nil: nothing, and a word that the source has counts as rare.
+	// Corpus returns in how many of Documents texts, the source among them, a word in lower case occurs. Nil: not known,
+	// and every word of the source counts as rare.
 	Corpus    func(word string) int
 	Documents int
 }
@@ -110,7 +112,7 @@ func Judge(in Input) Report {
 
 func rank(l Level) int { return map[Level]int{Block: 0, Warn: 1, Advisory: 2}[l] }
 
-// distinct orders findings by weight and place, and drops what says the same again.
+// distinct sorts findings by level and position, and drops repetitions.
 func distinct(all []Finding) []Finding {
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(rank(a.Level)-rank(b.Level), a.at-b.at) })
 	out := []Finding{}

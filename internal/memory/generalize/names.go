@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// pattern is a name, or a word of one, as it is looked for.
+// pattern is a name, or a word of one, to search for.
 type pattern struct {
 	part
 	kind      string // the kind of finding
@@ -18,7 +18,7 @@ type pattern struct {
 	stems     []stem
 }
 
-// names are the patterns of all subjects, and of the source's id.
+// names are the patterns for all subjects, and for the source's id.
 func (in Input) names() []pattern {
 	var out []pattern
 	add := func(kind, name string) {
@@ -54,7 +54,7 @@ func (in Input) names() []pattern {
 	})
 }
 
-// spellings are a name, and how it is written without the letters of its language.
+// spellings are a name, and its spellings without the special letters of its language.
 func spellings(name string) []string {
 	name = norm.NFC.String(name)
 	out := []string{name}
@@ -67,11 +67,11 @@ func spellings(name string) []string {
 	return out
 }
 
-// particles are words of names that are no name.
+// particles are words in names that are no names by themselves.
 var particles = words("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
 	"ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
 
-// roles are words of ids that say what somebody is.
+// roleWords are words in ids that say what a person is.
 var roleWords = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
 	"guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
 
@@ -83,7 +83,7 @@ func words(s string) map[string]bool {
 	return out
 }
 
-// patterns are a name as a whole, and each word of it that is a name by itself.
+// patterns are the patterns for a name as a whole, and for each word of it that is a name by itself.
 func patterns(kind, name string, id bool) []pattern {
 	if id {
 		name = strings.NewReplacer("_", " ", "-", " ", ".", " ", "/", " ").Replace(name)
@@ -94,8 +94,8 @@ func patterns(kind, name string, id bool) []pattern {
 	}
 	var groups [][]part
 	for _, p := range parts {
-		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on its sides are names as well
-		// where they are long.
+		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on both sides are names as well if
+		// they are long.
 		if len(groups) > 0 && (p.joined || p.script == unspaced && p.before == "" ||
 			!strings.ContainsAny(p.before, " \t\n,;()")) {
 			groups[len(groups)-1] = append(groups[len(groups)-1], p)
@@ -158,10 +158,10 @@ func extend(w, p part) part {
 	return w
 }
 
-// longest is how many parts of a text are taken together: letters of a name with something between each two.
+// maxParts is how many parts of a text are joined: a name may be written with something between every two letters.
 const maxParts = 48
 
-// findNames looks for names in a text.
+// findNames finds names in a text.
 func findNames(text string, names []pattern) []Finding {
 	parts := splitParts(text)
 	var out []Finding
@@ -185,7 +185,7 @@ func findNames(text string, names []pattern) []Finding {
 			}
 			w.noDoubles, w.phonetic, w.consonants = dropDoubles(w.plain), phoneticOf(w.latin), consonantsOf(w.latin)
 			for _, n := range names {
-				// Letters of several words make a name only if they are not words themselves.
+				// Several words together are a name only if they are no ordinary short words.
 				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) && !strange {
 					continue
 				}
@@ -209,18 +209,19 @@ func findNames(text string, names []pattern) []Finding {
 	return out
 }
 
-// room tells whether words stand apart. A line that ends with a hyphen goes on in the next.
+// hasGap tells whether there is space between words. A word that is hyphenated at the end of a line goes on in the
+// next.
 func hasGap(between string) bool {
 	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") &&
 		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
 
-// short are words of a few letters that stand side by side in any text.
+// shortWords are words of a few letters that occur side by side in any text.
 var shortWords = words(
 	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
-// compare tells how sure it is that a word, or several together, are a name. n is of how many parts the word is, gap
-// that there is room between them.
+// matchLevel tells how certain it is that a word, or several together, are a name. n is the number of parts of the
+// word, gap tells that there is space between them.
 func matchLevel(w part, p pattern, n int, gap bool) Level {
 	length := utf8.RuneCountInString(p.plain)
 	if length == 1 && p.script != unspaced {
@@ -252,7 +253,7 @@ func matchLevel(w part, p pattern, n int, gap bool) Level {
 	return ""
 }
 
-// inflected compares a word with a name in the same script.
+// matchInflected compares a word with inflected forms of a name in the same script.
 func matchInflected(w part, p pattern, length int, gap bool) Level {
 	switch p.script {
 	case abjad:
@@ -269,7 +270,7 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
 			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
 			return Block
-		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, and postpositions stand without room
+		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, and postpositions follow without a space
 			return Warn
 		case !gap && hasChangedStem(w.plain, p):
 			return Block
@@ -304,10 +305,10 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 	return ""
 }
 
-// cases are what stands for the last vowel of a name in other cases.
+// caseEndings replace the last vowel of a name in other grammatical cases.
 var caseEndings = words("a e i o u y ie ou oi oy om em am ej ego emu ami ach")
 
-// across compares a word with a name in another script, by letter.
+// matchOtherScript compares a word with a name in another script by transliteration.
 func matchOtherScript(w part, p pattern, n int) Level {
 	if w.script == digits || p.script == digits {
 		return ""
@@ -339,7 +340,7 @@ func matchOtherScript(w part, p pattern, n int) Level {
 		}
 		return ""
 	}
-	// A single character of Chinese has the sound of many others.
+	// A single Chinese character sounds like many others.
 	if w.script == unspaced && n < 2 && !p.whole || p.script == unspaced && p.partCount < 2 {
 		return ""
 	}
@@ -362,13 +363,13 @@ func matchOtherScript(w part, p pattern, n int) Level {
 	return ""
 }
 
-// kindred compares a word with a name that another language has with other vowels: Peter and Пётр.
+// matchOtherLanguage compares a word with a name that has other vowels in another language: Peter and Пётр.
 func matchOtherLanguage(w part, p pattern) Level {
 	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
 		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.caseless &&
 			len(strings.ReplaceAll(bare, "*", "")) >= 2 && lacksOnlyVowels(bare, b) {
-			return Warn // a postposition stands without room
+			return Warn // a postposition follows without a space
 		}
 		return ""
 	}
@@ -384,7 +385,7 @@ func matchOtherLanguage(w part, p pattern) Level {
 	return ""
 }
 
-// leaves tells whether a is b without some of its vowels.
+// lacksOnlyVowels tells whether a is b without some of its vowels.
 func lacksOnlyVowels(a, b string) bool {
 	i := 0
 	for _, r := range []byte(b) {
@@ -397,7 +398,7 @@ func lacksOnlyVowels(a, b string) bool {
 	return i == len(a)
 }
 
-// common is how many characters two words begin with together.
+// commonPrefix is the number of equal characters at the start of two words.
 func commonPrefix(a, b string) int {
 	ra, rb := []rune(a), []rune(b)
 	n := 0
@@ -407,7 +408,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// unprefixed is a word of Arabic or Hebrew, and what it is without what is written together with it.
+// withoutPrefixes is a word of Arabic or Hebrew, and the word without articles, prepositions and conjunctions that are
+// written together with it.
 func withoutPrefixes(w string) []string {
 	out := []string{w}
 	rest := []rune(w)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// gazetteer are countries and cities, one a line: those of the time zone database, and what some of them are called
-// elsewhere.
+// gazetteer lists countries and cities, one a line: those of the time zone database, and names of some of them in other
+// languages.
 //
 //go:embed places.txt
 var gazetteer string
@@ -23,7 +23,7 @@ var places = sync.OnceValue(func() map[string]bool {
 	return out
 })
 
-// squeeze is a text in letters that compare: lower case, no marks, one space.
+// normalize is a text for comparison: in lower case, without marks, with single spaces.
 func normalize(s string) string {
 	var b strings.Builder
 	for _, p := range splitParts(s) {
@@ -52,7 +52,7 @@ var contacts = compile(
 var namedPlaces = regexp.MustCompile(
 	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
-// findPlaces looks for what says where, and how to reach somebody.
+// findPlaces finds places and addresses, and ways to reach somebody.
 func findPlaces(text string) []Finding {
 	const message = "it says where: consider whether that tells the source"
 	out := findMatches(text, addresses, "place", message)

@@ -17,7 +17,7 @@ var (
 	base64Pattern = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
 )
 
-// readings are a text as it stands, and what a page, an address or a program would make of it.
+// renderings are a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
 func renderings(text string) []string {
 	out := []string{text}
 	other := func(form string) {
@@ -34,7 +34,7 @@ func renderings(text string) []string {
 	if found := decodeBase64(text); found != "" {
 		other(found)
 	}
-	if strings.Contains(text, "|") { // a letter's look, or a line between letters
+	if strings.Contains(text, "|") { // it may look like a letter, or separate letters
 		other(strings.ReplaceAll(text, "|", " "))
 	}
 	if strings.ContainsRune(text, rightToLeft) {
@@ -46,7 +46,7 @@ func renderings(text string) []string {
 	return out
 }
 
-// unescaped is the character that an escape of a program's text stands for.
+// unescape is the character of an escape sequence.
 func unescape(e string) string {
 	n, err := strconv.ParseUint(strings.Trim(e[2:], "{}"), 16, 32)
 	if err != nil || !utf8.ValidRune(rune(n)) {
@@ -55,7 +55,7 @@ func unescape(e string) string {
 	return string(rune(n))
 }
 
-// decoded are the words of a text that are texts in base 64.
+// decodeBase64 decodes the words of a text that are texts in Base64.
 func decodeBase64(text string) string {
 	var out []string
 	for _, w := range base64Pattern.FindAllString(text, 200) {
@@ -68,8 +68,8 @@ func decodeBase64(text string) string {
 	return strings.Join(out, " ; ")
 }
 
-// The letters that are turned upside down, and what they are: those that are letters of their own as well only count
-// beside one that is not.
+// Letters that are turned upside down, and the upright ones. Those that are ordinary letters as well only count in a
+// text with one that is not.
 const upsideDownOnly = "ɐɔǝɟƃɓɥᴉıɾʞןɯɹʇʌʍʎ∀ƎℲ⅁Ɔ⅄Ԁ⊥"
 
 var upsideDown = map[rune]rune{
@@ -79,7 +79,7 @@ var upsideDown = map[rune]rune{
 	'Ԁ': 'P', '⊥': 'T', 'M': 'W', 'W': 'M',
 }
 
-// upright is a text as somebody reads it who stands on their head.
+// turnUpright is a text turned by 180 degrees.
 func turnUpright(text string) string {
 	r := []rune(text)
 	for i := range r {
@@ -91,13 +91,13 @@ func turnUpright(text string) string {
 	return string(r)
 }
 
-// The marks that turn the direction of what follows, and end it.
+// The control characters that begin and end text in right-to-left order.
 const (
 	rightToLeft = '\u202e'
 	endOfTurn   = '\u202c'
 )
 
-// turned is a text in the order in which it is seen.
+// visualOrder is a text in the order in which it is displayed.
 func visualOrder(text string) string {
 	var out strings.Builder
 	for i, part := range strings.Split(text, string(rightToLeft)) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// stem is what a name becomes before the endings of other cases, where it is not its own beginning: Павл- of Павел.
+// stem is the form of a name before the endings of other cases, where that is not the name's beginning: Павл- of Павел.
 type stem struct {
 	text    string
 	endings map[string]bool
@@ -32,13 +32,13 @@ var softened = [][2]string{
 // weak is how the consonants before the last vowel of a name change where the syllable is closed.
 var weak = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
 
-// diminutive is what the small form of a name goes on with.
+// diminutive are the suffixes of diminutives.
 var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk",
 	"uszk", "ock", "eck", "ick", "eczk", "enk", "onk", "usia", "unia", "ulka", "uska"}
 
 const vowels = "aeiouyаеиоуыэюяі"
 
-// stems of a name, in lower case and without marks.
+// stems are the stems of a name in lower case and without marks.
 func stems(name string) []stem {
 	var out []stem
 	add := func(text string, endings map[string]bool) {
@@ -82,7 +82,7 @@ func stems(name string) []stem {
 	return out
 }
 
-// changed tells whether a word is a name in another case that changes it within, or its small form.
+// hasChangedStem tells whether a word is a name in a case that changes its stem, or its diminutive.
 func hasChangedStem(word string, p pattern) bool {
 	for _, s := range p.stems {
 		if rest, ok := strings.CutPrefix(word, s.text); ok && s.endings[rest] {
@@ -98,7 +98,7 @@ func hasChangedStem(word string, p pattern) bool {
 		slices.ContainsFunc(diminutive, func(d string) bool { return strings.HasPrefix(rest, d) })
 }
 
-// backwards tells whether a word is another one from its end to its beginning.
+// isReversed tells whether a word is another one written backwards.
 func isReversed(a, b string) bool {
 	if len(a) != len(b) {
 		return false

@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// AuditQuestion is what an audit asks: about a subject, or about one memory.
+// AuditQuestion is a question about who sees the memories about a subject, or one memory.
 type AuditQuestion struct {
 	Subject string
 	ID      string
@@ -31,28 +31,28 @@ type AuditQuestion struct {
 	Most    int    // memories of one report; 0: as many as there may be
 }
 
-// AuditReport says who sees what.
+// AuditReport tells who sees which memories.
 type AuditReport struct {
 	Subject string          `json:"subject,omitempty"`
 	Rows    []AuditedMemory `json:"memories"`
 	Next    string          `json:"next,omitempty" doc:"There are more memories than are listed: ask again with after set to this." jsonschema:"there are more: ask again with after set to this"`
 }
 
-// AuditedMemory is a memory and who sees it. Its text is not in it.
+// AuditedMemory is a memory without its text, and who sees it.
 type AuditedMemory struct {
 	ID             string   `json:"id"`
 	Kind           string   `json:"kind"`
 	Store          string   `json:"store"`
 	Owner          string   `json:"owner"`
-	Subjects       []string `json:"subject_ids"`              // for the owner; others get those for whom they speak
-	OtherSubjects  int      `json:"other_subjects,omitempty"` // whose ids are not told
+	Subjects       []string `json:"subject_ids"`              // for the owner; others get those for whom they may ask
+	OtherSubjects  int      `json:"other_subjects,omitempty"` // whose ids the report does not tell
 	Access         []string `json:"access_grants"`
 	Viewers        []Viewer `json:"sees"`
 	WithoutConsent []Viewer `json:"granted_without_consent"` // those to whom it is granted, and who do not see it
 	History        []Event  `json:"history"`
 }
 
-// Viewer is somebody who sees a memory, or to whom it is granted.
+// Viewer is an entity that sees a memory, or to which it is granted.
 type Viewer struct {
 	Entity   string      `json:"entity"`            // the word for everybody: anybody at all
 	Agents   []string    `json:"agents"`            // logins of the configuration with this entity
@@ -83,21 +83,21 @@ type Event struct {
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// forgotten stands for an id whose reference is gone.
+// erasedID is shown for an id whose reference was deleted.
 const erasedID = "(forgotten)"
 
-// maxRows are the memories of one report.
+// maxRows is how many memories one report has.
 const maxRows = 200
 
-// found is a memory as the database returns it to the control role.
+// foundMemory is a memory as the database returns it to the control role.
 type foundMemory struct {
 	kind, key, store, owner            string
 	source                             *string
 	subjects, grants, evidence, speaks []string
 }
 
-// place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may
-// know all the same.
+// cursor says where a report ended, so that the next one can continue. A forged cursor shows nothing that the caller
+// may not know.
 func (f foundMemory) cursor() string { return encodeCursor(f.store, f.kind, f.key) }
 
 func encodeCursor(parts ...string) string {
@@ -121,7 +121,7 @@ func parseCursor(after string) ([]string, error) {
 	return out, nil
 }
 
-// matter are the records, guardians and contexts of a store.
+// storeRecords are the consent records, guardians and contexts of a store.
 type storeRecords struct {
 	consents  []record
 	guardians [][2]string // subject, guardian
@@ -130,18 +130,17 @@ type storeRecords struct {
 
 type record struct{ key, grantor, grantee, scope, given string }
 
-// candidate is somebody who may see a memory.
+// candidate is an entity that may see a memory.
 type candidate struct {
-	entity     string // as it is told
+	entity     string // as the report names it
 	agents     []string
 	ids        []string // the entity and its roles; of anybody: none
 	attributes map[string]string
 }
 
-// Audit says who sees a memory, or the memories about a subject: for their owner, the subject and its guardian. Who
-// sees what is not worked out here: it is asked of the database, by its own wall, for each agent of the configuration,
-// for each id that a memory is granted to, and for somebody whom nobody knows. Through which grant and consent is what
-// the rows and records say.
+// Audit tells who sees a memory, or the memories about a subject: for their owner, the subject and its guardian. It
+// does not compute who sees what: it reads under row security for each agent of the configuration, for each id to which
+// a memory is granted, and for an unknown entity. The grant and the consents behind it come from the rows and records.
 func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion) (*AuditReport, error) {
 	if (q.Subject == "") == (q.ID == "") {
 		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
@@ -195,7 +194,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 	return out, err
 }
 
-// reports say who sees each of these memories.
+// reports tell who sees each of these memories.
 func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []foundMemory) ([]AuditedMemory, error) {
 	out := []AuditedMemory{}
 	if len(rows) == 0 {
@@ -234,7 +233,7 @@ func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []
 	return out, nil
 }
 
-// looker is who asks who sees what.
+// auditCaller is the id of the caller of an audit.
 func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (string, error) {
 	caller := ""
 	switch c.Role {
@@ -264,7 +263,7 @@ func nullable(s string) *string {
 	return &s
 }
 
-// rows are the memories that the caller may ask about. The database decides which.
+// rows are the memories about which the caller may ask. A function of the database decides which.
 func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]foundMemory, error) {
 	rows, err := a.control.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
@@ -339,8 +338,8 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	return m, nil
 }
 
-// candidates are the agents of the configuration, whoever else a memory is granted to by id, the participants of
-// contexts that it is granted to, and anybody.
+// candidates are the agents of the configuration, the other ids to which a memory is granted, the participants of
+// contexts to which it is granted, and anybody.
 func (a auditor) candidates(logins map[string]map[string]string, rows []foundMemory) []*candidate {
 	var out []*candidate
 	named := map[string]bool{}
@@ -404,8 +403,8 @@ func equalAttributes(a, b map[string]string) bool {
 	return true
 }
 
-// stranger are the attributes of somebody of whom nothing is known but an id, which may be a role's: it is the entity
-// and the only role.
+// strangerAttributes are the attributes of an entity of which only an id is known, which may be a role's: the id is the
+// entity and the only role.
 func (a auditor) strangerAttributes(id string) map[string]string {
 	out := map[string]string{a.privacy.Entity: id}
 	for _, name := range a.privacy.Roles {
@@ -416,14 +415,14 @@ func (a auditor) strangerAttributes(id string) map[string]string {
 	return out
 }
 
-// sight is what somebody sees in a context: kinds and keys.
+// visibleKeys are the kinds and keys of the memories that a candidate sees in a context.
 type visibleKeys map[string]bool
 
 func (s visibleKeys) has(r foundMemory) bool { return s[r.kind+"\x00"+r.key] }
 
-// look asks the wall what each candidate sees of the rows: without a context, and in each that it takes part in and
-// that one of the rows is granted to. The session of the agent's role is sealed with the candidate's attributes for one
-// transaction.
+// rowsSeenBy reads under row security which of the rows each candidate sees: without a context, and in each context in
+// which it participates and to which one of the rows is granted. For each, the session of the agent's role is sealed
+// with the candidate's attributes for one transaction.
 func (a auditor) rowsSeenBy(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, candidates []*candidate,
 	rows []foundMemory) (map[*candidate]map[string]visibleKeys, error) {
 	out := map[*candidate]map[string]visibleKeys{}
@@ -486,7 +485,7 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 		if t, ok := a.policy.Table(from); ok && t.Columns != nil {
 			from = predicate.RowView(from)
 		}
-		// By the column's own type, so that its index serves.
+		// By the column's own type, so that its index can be used.
 		key := catalog.QuoteIdent(m.Key)
 		answer, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+
 			key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", asked)
@@ -495,7 +494,7 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 			seen, err = pgx.CollectRows(answer, pgx.RowTo[string])
 		}
 		var pg *pgconn.PgError
-		if errors.As(err, &pg) && pg.Code == "42501" { // this candidate's session is none
+		if errors.As(err, &pg) && pg.Code == "42501" { // this candidate can have no session
 			return out, nil
 		}
 		if err != nil {
@@ -508,16 +507,16 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 	return out, nil
 }
 
-// report says who sees a memory, and through what.
+// report tells who sees a memory, and why.
 func (a auditor) report(ctx context.Context, caller string, r foundMemory, candidates []*candidate,
 	seen map[*candidate]map[string]visibleKeys) (*AuditedMemory, error) {
 	owner := r.owner == caller
-	told := r.subjects
+	visibleSubjects := r.subjects
 	if !owner {
-		told = r.speaks
+		visibleSubjects = r.speaks
 	}
-	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told,
-		OtherSubjects: len(without(r.subjects, told)), Access: r.grants, Viewers: []Viewer{}, WithoutConsent: []Viewer{}}
+	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
+		OtherSubjects: len(without(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{}, WithoutConsent: []Viewer{}}
 	everybody := seen[candidates[len(candidates)-1]][""].has(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
@@ -536,7 +535,7 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
 				continue // it is among everybody
 			}
-			out.Viewers = append(out.Viewers, a.viewer(c, in, r, told))
+			out.Viewers = append(out.Viewers, a.viewer(c, in, r, visibleSubjects))
 			if in == "" {
 				break
 			}
@@ -545,7 +544,7 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 			continue
 		}
 		if grant, in := a.grantOf(c, "", r); grant != "" {
-			v := a.viewer(c, in, r, told)
+			v := a.viewer(c, in, r, visibleSubjects)
 			if len(v.Missing) > 0 {
 				out.WithoutConsent = append(out.WithoutConsent, v)
 			}
@@ -556,8 +555,8 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 	return out, err
 }
 
-// grantOf finds what a memory is granted to of a candidate's: itself, a role of it, everybody, or a context that it
-// takes part in.
+// grantOf finds the grant of a memory to a candidate: to itself, a role of it, everybody, or a context in which it
+// participates.
 func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inContext string) {
 	for _, id := range c.ids {
 		if slices.Contains(r.grants, id) {
@@ -577,8 +576,8 @@ func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inConte
 	return "", ""
 }
 
-// viewer says through which grant and consents. The consents of subjects for whom the caller does not speak are not told.
-func (a auditor) viewer(c *candidate, in string, r foundMemory, told []string) Viewer {
+// viewer tells the grant and the consents of a viewer, without consents of subjects for whom the caller may not ask.
+func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects []string) Viewer {
 	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
 	if c.entity == r.owner && c.ids != nil {
 		v.Through, v.Context = "owner", ""
@@ -588,9 +587,9 @@ func (a auditor) viewer(c *candidate, in string, r foundMemory, told []string) V
 		return v
 	}
 	v.Through = "grant"
-	for _, subject := range told {
+	for _, subject := range visibleSubjects {
 		if slices.Contains(c.ids, subject) && subject == c.entity {
-			continue // nobody is asked whether it may know of itself
+			continue // a subject needs no consent to see a memory about itself
 		}
 		if agreed, ok := a.agreement(subject, c, r); ok {
 			v.Consents = append(v.Consents, agreed)
@@ -620,12 +619,12 @@ func (a auditor) agreement(subject string, c *candidate, r foundMemory) (Agreeme
 	return Agreement{}, false
 }
 
-// doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for
-// who is forgotten.
+// actorSQL is who caused event e: the entity, or the role of the database if no agent did it. $3 is shown for an erased
+// id.
 const actorSQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
 	"pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
 
-// history are the grants and revocations of a memory, the first first.
+// history are the grants and revocations of a memory, the oldest first.
 func (a auditor) history(ctx context.Context, r foundMemory) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
 		`+actorSQL+`, coalesce(e.reason, '')

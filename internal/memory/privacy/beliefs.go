@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// DerivedBelief is a belief that was made of a private memory, as the owner of both is told.
+// DerivedBelief is a belief that was drawn from a private memory, for the owner of both.
 type DerivedBelief struct {
 	Belief     AuditedMemory `json:"belief"` // who sees it, and what became of its grants
 	Text       string        `json:"text"`
@@ -29,11 +29,11 @@ type DerivedBeliefs struct {
 	Next string          `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`
 }
 
-// mostDrawn are the beliefs of one answer.
+// maxDerived is how many beliefs one answer has.
 const maxDerived = 50
 
-// DerivedBeliefs lists which memories of the caller's stores were made general, into what, and who sees that. Others than the
-// owner of a store are told of none: which memory a belief was drawn from is its owner's alone to know.
+// DerivedBeliefs lists which beliefs were drawn from memories of the caller's own stores, and who sees them. Only the
+// owner of a store may know from which memory a belief was drawn.
 func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
 	at, err := parseCursor(after)
 	if err != nil {
@@ -100,11 +100,11 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 	for _, l := range links {
 		i := slices.IndexFunc(reports, func(r AuditedMemory) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
 		if i < 0 {
-			continue // it has gone meanwhile
+			continue // it was deleted meanwhile
 		}
 		l.Belief = reports[i]
 		l.By = makers[[2]string{l.key, l.store}]
-		if h := l.Belief.History; l.By == "" && len(h) > 0 { // made before that was noted: whoever first granted it
+		if h := l.Belief.History; l.By == "" && len(h) > 0 { // older than that record: the entity that first granted it
 			l.By = h[0].By
 		}
 		out.List = append(out.List, l.DerivedBelief)
@@ -112,7 +112,7 @@ func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after s
 	return out, nil
 }
 
-// makers tell who has drawn beliefs, by their keys and stores.
+// makers are the entities that have drawn beliefs, by the beliefs' keys and stores.
 func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string) (map[[2]string]string, error) {
 	out := map[[2]string]string{}
 	if g == nil || len(keys) == 0 {

@@ -15,7 +15,7 @@ const (
 	maxReason  = 256   // characters
 )
 
-// id checks an id of somebody or something: one word, without what SQL and JSON are made of. Ids match whole.
+// checkID checks an id: one word, without the special characters of SQL and JSON. Ids match as a whole.
 func checkID(what, s string) error {
 	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
 	switch {
@@ -34,7 +34,7 @@ func checkID(what, s string) error {
 	return nil
 }
 
-// ids checks a list, and returns it with each id once.
+// checkIDs checks a list of ids, and returns it with each id once.
 func checkIDs(what string, list []string) ([]string, error) {
 	if len(list) > maxIDs {
 		return nil, fail(Validation, "Use a role or a context.", "%s has more than %d ids", what, maxIDs)
@@ -51,7 +51,7 @@ func checkIDs(what string, list []string) ([]string, error) {
 	return out, nil
 }
 
-// text checks what people write.
+// checkText checks free text.
 func checkText(what, s string, most int) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -64,7 +64,7 @@ func checkText(what, s string, most int) error {
 	return nil
 }
 
-// reason checks why something is done.
+// checkReason checks the reason of a change.
 func checkReason(s string) error {
 	if err := checkText("the reason", s, 4*maxReason); err != nil {
 		return err
@@ -75,7 +75,7 @@ func checkReason(s string) error {
 	return nil
 }
 
-// optional checks an id that may be left out.
+// checkOptionalID checks an id that may be left out.
 func checkOptionalID(what, s string) error {
 	if s == "" {
 		return nil

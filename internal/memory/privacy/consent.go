@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Consent is a record: somebody agrees that a grantee sees what is granted to it, about something.
+// Consent is a record: a grantor agrees that a grantee sees what is granted to it, within a scope.
 type Consent struct {
 	ID       string `json:"id"`
 	Store    string `json:"store"`
@@ -21,7 +21,7 @@ type Consent struct {
 	Grantee  string `json:"grantee"`
 	Scope    string `json:"scope"`
 	Revoked  bool   `json:"revoked"`
-	Repeated bool   `json:"repeated,omitempty"` // it was so already
+	Repeated bool   `json:"repeated,omitempty"` // nothing changed: it was so already
 }
 
 // ConsentRequest is a consent to record, or to revoke.
@@ -181,7 +181,7 @@ func (g ConsentRequest) forWhom(s *session) string {
 	return g.Grantor
 }
 
-// record are the columns of a record, as texts.
+// consentColumns are the columns of a record, as texts.
 func (s *session) consentColumns() string {
 	x := s.privacy.Consents
 	scope, revoked := catalog.QuoteLiteral(s.privacy.All)+"::pg_catalog.text", "false"
@@ -204,7 +204,7 @@ func scanConsent(row pgx.CollectableRow) (Consent, error) {
 	return c, err
 }
 
-// records are those of the caller's own that count.
+// findConsents finds a record of the caller that counts.
 func (s *session) findConsents(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
 	x := s.privacy.Consents
 	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
@@ -228,8 +228,8 @@ func (s *session) findConsents(ctx context.Context, store, grantee, scope string
 	return out, fromDatabase(err)
 }
 
-// speaksFor asks whether the caller is somebody's guardian in a store. A table of guardians that the caller does not
-// see says nothing of it.
+// speaksFor checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the table
+// of guardians.
 func (s *session) speaksFor(ctx context.Context, ward, store string) error {
 	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
@@ -243,7 +243,7 @@ func (s *session) speaksFor(ctx context.Context, ward, store string) error {
 	return nil
 }
 
-// wards are the stores in which the caller speaks for somebody.
+// storesOfWard are the stores in which the caller is a guardian of the ward.
 func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, error) {
 	g := s.privacy.Guardians
 	if g == nil {
@@ -262,8 +262,8 @@ func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, erro
 	return out, fromDatabase(err)
 }
 
-// storeOf finds the store that a consent is about, where nobody says it: that of the context or the memory it is about,
-// one in which the caller speaks for the grantor, or the caller's own.
+// storeOf finds the store of a consent that does not name it: that of the context or the memory in its scope, one in
+// which the caller is the grantor's guardian, or the caller's own.
 func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil
@@ -278,7 +278,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 			return "", s.speaksFor(ctx, g.Grantor, "")
 		}
 	}
-	// Candidates in turn; of each the one that is possible.
+	// The candidates are tried in turn; one counts if exactly one of its stores is possible.
 	try := func(found []string) (string, bool) {
 		if ward != nil {
 			found = slices.DeleteFunc(found, func(store string) bool { return !slices.Contains(ward, store) })
@@ -342,7 +342,7 @@ func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, err
 	return out, fromDatabase(err)
 }
 
-// storesOfRecords are those in which the caller has consented before.
+// storesOfRecords are the stores in which the caller has consented before.
 func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
 	x := s.privacy.Consents
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+
@@ -354,7 +354,7 @@ func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
 	return out, fromDatabase(err)
 }
 
-// storesOfWards are those in which the caller speaks for anybody.
+// storesOfWards are the stores in which the caller is a guardian.
 func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	g := s.privacy.Guardians
 	if g == nil {
@@ -372,7 +372,7 @@ func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	return out, fromDatabase(err)
 }
 
-// stamped tells whether the policy sets a column whatever the caller sends.
+// isStamped tells whether the policy sets a column whatever the caller sends.
 func isStamped(stamps []policy.Stamp, column string) bool {
 	return slices.ContainsFunc(stamps, func(s policy.Stamp) bool { return s.Column == column && s.Unless == nil })
 }

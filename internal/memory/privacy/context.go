@@ -44,7 +44,7 @@ type EnteredContext struct {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Contexts are those that the caller may enter, and those of its own stores.
+// Contexts are the contexts that the caller may enter, and those of its own stores.
 func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
 	s, err := d.open(ctx, c, "", "")
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *Service) Context(ctx context.Context, c identity.Caller, name string) (
 	return out, err
 }
 
-// contexts are those that the caller sees; of one name, or all.
+// contexts are the contexts that the caller sees; those with a name, or all.
 func (s *session) contexts(ctx context.Context, name string) ([]Context, error) {
 	x := s.privacy.Contexts
 	if x == nil {
@@ -122,13 +122,13 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	return out, fromDatabase(err)
 }
 
-// EnterContext says how a context is entered, which each call and each connection does for itself. Where there is none of that
-// name, the owner of a store makes it; participants are added where the owner asks, and by nobody else.
+// EnterContext tells how to enter a context; each call and each connection enters for itself. A context that does not
+// exist is made if the caller owns a store. Only the owner can add participants.
 func (d *Service) EnterContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
 	return d.enter(ctx, c, e, false)
 }
 
-// MakeContext makes a context, and does not if it is there.
+// MakeContext makes a context, and fails if it exists.
 func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
 	return d.enter(ctx, c, e, true)
 }
@@ -185,7 +185,7 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 			out.Added = more
 		}
 	}
-	if err := s.enter(ctx, e.Context); err != nil { // the database has the last word
+	if err := s.enter(ctx, e.Context); err != nil { // the database decides
 		return nil, err
 	}
 	if e.Role != "" {
@@ -196,8 +196,8 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 	return out, nil
 }
 
-// make inserts a context into a store of the caller's own. That there is one of this name which the caller does not
-// see, nobody is told: the name is its own in each store.
+// insertContext inserts a context into a store of the caller's own. It does not tell whether there is one of this name
+// in another store: names are unique only within a store.
 func (s *session) insertContext(ctx context.Context, e ContextRequest, participants, access []string) (Context, error) {
 	x := s.privacy.Contexts
 	stores, err := s.stores(ctx)
@@ -231,7 +231,7 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 		Enters: true}, nil
 }
 
-// join adds participants to a context of the caller's own.
+// addParticipants adds participants to a context of the caller's own.
 func (s *session) addParticipants(ctx context.Context, c *Context, more []string) error {
 	if !c.Owner {
 		return fail(Forbidden, "Enter it without --participants, or ask its owner.",
@@ -255,7 +255,7 @@ func (s *session) addParticipants(ctx context.Context, c *Context, more []string
 	return nil
 }
 
-// RoleNote tells how a role is said, for those who print it.
+// RoleNote is a note for people about a role that the credential does not have; "": it has it.
 func (e *EnteredContext) RoleNote() string {
 	if e.RoleHeld != nil && !*e.RoleHeld {
 		return strings.TrimPrefix(e.Role, "role:") + " is no role of your credential's: it gives nothing"

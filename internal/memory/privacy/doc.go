@@ -1,8 +1,9 @@
-// Package privacy does what owners and callers do with grants: it makes memories with their grants, grants and revokes,
-// records consent, makes and shows contexts, and says who sees what.
+// Package privacy is the service for memories and their grants: it makes memories, grants and revokes, records consent,
+// makes and shows contexts, and tells who sees what.
 //
-// It knows no table by name: the section privacy of a policy says where everything stands. What changes rows runs as
-// the caller, by the caller's own connection through the proxy: the policy decides, here as for any SQL, and the same
-// records are made. [Desk.Audit] reads more than a caller may, and tells it what concerns it alone: the owner of a
-// store, a subject, the subject's guardian. For anybody else, and for what is not there, the answer is the same.
+// It knows no table by name: the section privacy of a policy names the tables and columns. Every change runs as the
+// caller, on the caller's own connection through the proxy: the policy decides as for any SQL, and the same audit
+// records are made. [Service.Audit] reads more than a caller may, and tells the caller only what concerns it: as the
+// owner of a store, as a subject, or as the subject's guardian. Others get the same answer as for a memory that does
+// not exist.
 package privacy

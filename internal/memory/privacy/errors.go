@@ -46,7 +46,7 @@ func fail(name, hint, format string, args ...any) *Error {
 		WithHint("%s", hint)}
 }
 
-// Missing is the one answer for what is not there and for what the caller may not know of.
+// notFound is the answer both for what does not exist and for what the caller may not know of.
 func notFound(what string) *Error {
 	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
 		"there is no such %s for you", what)
@@ -54,7 +54,8 @@ func notFound(what string) *Error {
 
 const lockNotAvailable = "55P03"
 
-// answered turns what the proxy answered into an error of ours. Its texts are those that any client of this caller gets.
+// fromDatabase turns an error that the proxy returned into an [Error]. Its texts are those that any client of this
+// caller gets.
 func fromDatabase(err error) error {
 	var pg *pgconn.PgError
 	if err == nil || !errors.As(err, &pg) {
@@ -67,7 +68,7 @@ func fromDatabase(err error) error {
 			"another transaction has changed the row and holds it: nothing was changed").
 			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's " +
 				"transaction lasts at most; pgconsent agent disable ends its sessions.")}
-	case pg.Code == "22P02": // an id that is none of the column's type is nobody's
+	case pg.Code == "22P02": // an id that is no value of the column's type exists nowhere
 		return notFound("row")
 	case pg.Code == string(sqlstate.InsufficientPrivilege):
 		name = Forbidden

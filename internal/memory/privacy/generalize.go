@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The bounds of what a belief is judged by.
+// The bounds of the texts by which a belief is judged.
 const (
 	maxBelief  = 16384   // bytes
 	maxNote    = 4096    // bytes
@@ -22,7 +22,7 @@ const (
 	maxAliases = 1000    // of those whom the source is about
 )
 
-// Generalization is a belief to be made of what a private memory taught.
+// Generalization is a request to draw a belief from a private memory.
 type Generalization struct {
 	Source  string // the memory's id
 	Kind    string // of the source; "": as its id begins, else any
@@ -32,11 +32,11 @@ type Generalization struct {
 	Context string
 	Reason  string
 
-	Accept bool // what may be a form of a name, and is not sure to be one, is none
-	Check  bool // judge, and make nothing
+	Accept bool // accept words that may be a form of a name but are not certain to be one
+	Check  bool // only judge the text
 }
 
-// Generalized is what became of it.
+// Generalized is the result.
 type Generalized struct {
 	Memory   *Memory  // nil: it was only judged
 	Repeated bool     // this belief was drawn from this memory before: it is that one
@@ -58,8 +58,8 @@ func (e *BlockedError) Unwrap() error { return e.refused }
 // Name implements consent.Named.
 func (e *BlockedError) Name() string { return e.refused.Name() }
 
-// blocked is the refusal that a report asks for, or nil. A date or a rare word is for the caller to judge; a name is
-// not, and what may be one is none only if the caller says so.
+// blocked is the refusal that follows from a report, or nil. The caller judges dates and rare words. A certain name is
+// always refused, and an uncertain one unless the caller accepts it.
 func blocked(r generalize.Report, accept bool) error {
 	switch {
 	case r.Verdict == generalize.Blocked:
@@ -76,9 +76,9 @@ func blocked(r generalize.Report, accept bool) error {
 	return nil
 }
 
-// Generalize makes a belief from a private memory of the caller's, if it does not tell whom that is about. The memory
-// stays as private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the
-// caller does not see does not exist, and counts for nothing.
+// Generalize makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
+// about. The memory stays as private as it was. A link records that the belief was drawn from the memory, where the
+// owner of the store sees it. Memories that the caller does not see do not count.
 func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
 	access, err := checkIDs("access", g.Access)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, err
 	}
 	defer s.close(ctx)
-	if s.privacy.Generalize == nil { // another policy has come
+	if s.privacy.Generalize == nil { // the policy has changed meanwhile
 		return nil, fail(Conflict, "Try again.", "the policy has changed")
 	}
 	tx, err := s.conn.Begin(ctx)
@@ -152,7 +152,7 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 	return out, nil
 }
 
-// original is the memory that a belief is drawn from.
+// sourceMemory is the memory from which a belief is drawn.
 type sourceMemory struct {
 	of       *policy.Memories
 	id       string
@@ -162,8 +162,8 @@ type sourceMemory struct {
 	subjects []string
 }
 
-// source reads a memory as the caller sees it. One that the caller may change is locked, so that the same belief is
-// drawn from it once; who may not change it can make nothing of it, for what was drawn from which stands in its store.
+// source reads a memory as the caller sees it, and locks it, so that the same belief is drawn from it only once. A
+// caller that may not change it can draw nothing from it, since the link is written to its store.
 func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
@@ -229,8 +229,8 @@ func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, er
 	return out, nil
 }
 
-// named are those whom a text must not name: whom the memory is about, and who told it, with what else the caller knows
-// that they are called.
+// subjectsToHide are the persons whom a text must not name: those whom the memory is about, and who told it, with the
+// aliases that the caller sees.
 func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject, error) {
 	who := slices.Clone(src.subjects)
 	if src.teller != "" && !slices.Contains(s.ids, src.teller) && !slices.Contains(who, src.teller) {
@@ -271,7 +271,7 @@ func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemo
 	return out, nil
 }
 
-// texts reads memories of the caller's, the source among them, by which words count as rare.
+// addToCorpus reads the caller's memories, the source among them, to find which words are rare.
 func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus, src *sourceMemory) error {
 	corpus.Add(src.content)
 	bytes := len(src.content)
@@ -305,7 +305,7 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 	return nil
 }
 
-// drawn finds the same belief, drawn from the same memory before and granted to the same; nil: there is none.
+// findDerived finds the same belief, drawn from the same memory before and with the same grants; nil: there is none.
 func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization, access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
 	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
@@ -335,7 +335,7 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 	return nil, nil
 }
 
-// draw makes the belief, about nobody, and notes what it was drawn from.
+// insertDerived inserts the belief, without subjects, and the link to its source.
 func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization, access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
 	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{src.store, g.Belief, encode(m.Subjects, nil)}

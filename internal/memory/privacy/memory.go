@@ -35,13 +35,13 @@ type NewMemory struct {
 	ToldFrom string // the id of the memory that it was told from
 	Subjects []string
 	Access   []string // nil: what the context gives, or who told it; empty: nobody
-	Consent  []string // evidence, which counts for nothing without a record
+	Consent  []string // evidence, which has no effect without a record
 	Context  string
 	Reason   string
 }
 
-// AddMemory makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where
-// too much is.
+// AddMemory makes a memory. Without Access the policy decides to whom it is granted, and it refuses an Access that is
+// too wide.
 func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory) (*Memory, error) {
 	subjects, err := checkIDs("subjects", n.Subjects)
 	if err != nil {
@@ -132,7 +132,7 @@ func placeholders(n int) string {
 	return strings.Join(out, ", ")
 }
 
-// selected are the columns of a memory, as texts.
+// memoryColumns are the columns of a memory, as texts.
 func memoryColumns(m *policy.Memories) string {
 	columns := []string{m.Key, m.Store, m.Source, m.ToldFrom, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
 	out := make([]string, len(columns))
@@ -145,7 +145,7 @@ func memoryColumns(m *policy.Memories) string {
 	return strings.Join(out, ", ")
 }
 
-// scan reads what selected selects. false: the grants are no list.
+// scanMemory reads a row of memoryColumns. false: the grants are no list.
 func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	out := &Memory{Kind: m.Kind}
 	var store, source, told, subjects, grants, evidence *string
@@ -173,7 +173,7 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	return out, ok, nil
 }
 
-// store finds where a new memory goes if nobody says it: where the context is, or to the caller itself.
+// store finds the store of a new memory that does not name it: that of the context, or the caller's own.
 func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
@@ -211,7 +211,7 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	return "", fail(Validation, hint, "there are %d stores where this could go", len(found))
 }
 
-// stores are the caller's own.
+// stores are the caller's own stores.
 func (s *session) stores(ctx context.Context) ([]string, error) {
 	x := s.privacy.Stores
 	if x == nil {
@@ -226,7 +226,7 @@ func (s *session) stores(ctx context.Context) ([]string, error) {
 	return out, fromDatabase(err)
 }
 
-// find looks a memory up by its id, among those that the caller sees. A kind that the id begins with is where it is.
+// find finds a memory by its id, among those that the caller sees. If the id begins with a kind, it is of that kind.
 func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory, error) {
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
@@ -284,15 +284,15 @@ type GrantChange struct {
 	Reason  string
 }
 
-// GrantResult is what became of it.
+// GrantResult is the result of a GrantChange.
 type GrantResult struct {
 	Memory
 	Granted []string `json:"granted"` // ids that were not there
 	Revoked []string `json:"revoked"` // ids that were
 }
 
-// Grant grants a memory to more. Whether it may be is for the policy to say: those whom it is about, and who told it,
-// have consented.
+// Grant grants a memory to more ids. The policy decides whether it may be: whether its subjects, and who told it, have
+// consented.
 func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	return d.change(ctx, c, change, func(list []string) []string {
 		for _, who := range change.Who {
@@ -304,7 +304,7 @@ func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChan
 	})
 }
 
-// Revoke takes grants off a memory.
+// Revoke revokes grants of a memory.
 func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	if len(change.Consent) > 0 {
 		return nil, fail(Validation, "Leave it out.", "who has agreed is said where a memory is granted")

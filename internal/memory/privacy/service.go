@@ -20,14 +20,14 @@ import (
 
 // Service works on one database. It is safe for concurrent use.
 type Service struct {
-	Policy           func() *policy.Policy                                     // the one in force; nil: none is
+	Policy           func() *policy.Policy                                     // the active one; nil: there is none
 	ConnectCaller    func(context.Context, identity.Caller) (*pgx.Conn, error) // as the caller, through the proxy
 	AgentAttributes  func() map[string]map[string]string                       // the attributes of the agents of this database
 	ConnectControl   func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
 	ConnectAgentRole func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
 
-	// how long a call waits for a row that somebody else holds; 0: 5 s, less than a face waits, which could not say
-	// what became of it
+	// how long a call waits for a row that another transaction has locked; 0: 5 s, less than the timeout of the API, which
+	// could not tell the result
 	LockTimeout time.Duration
 }
 
@@ -40,7 +40,7 @@ type session struct {
 	ids     []string // the entity and its roles
 }
 
-// section returns the policy, if it has what is asked for.
+// section returns the policy and its section privacy.
 func (d *Service) section() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
@@ -51,7 +51,7 @@ func (d *Service) section() (*policy.Policy, *policy.Privacy, error) {
 	return p, p.Privacy(), nil
 }
 
-// attributes are a caller's: of its login, and what its token says besides.
+// attributes are a caller's attributes: those of its login, and those of its token.
 func (d *Service) attributes(c identity.Caller) map[string]string {
 	out := map[string]string{}
 	for name, value := range d.AgentAttributes()[c.Agent] {
@@ -63,7 +63,7 @@ func (d *Service) attributes(c identity.Caller) map[string]string {
 	return out
 }
 
-// own are the ids of somebody with these attributes: the entity, then its roles.
+// entityAndRoles are the ids of a session with these attributes: the entity, then its roles.
 func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
 	entity = attributes[p.Entity]
 	if entity != "" {
@@ -132,7 +132,8 @@ func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why st
 
 func (s *session) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
 
-// enter sets the context. One that is not there and one that the caller takes no part in are alike.
+// enter sets the context. The error is the same for one that does not exist and one in which the caller does not
+// participate.
 func (s *session) enter(ctx context.Context, name string) error {
 	if s.privacy.Setting == "" {
 		return fail(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
@@ -147,7 +148,7 @@ func (s *session) enter(ctx context.Context, name string) error {
 	return fromDatabase(err)
 }
 
-// decode reads a list as its column holds it; nil, false: it is none.
+// decode reads a list as its column has it; nil, false: it is no list.
 func decode(l predicate.List, value *string) ([]string, bool) {
 	if value == nil {
 		return nil, false
@@ -177,7 +178,7 @@ func decode(l predicate.List, value *string) ([]string, bool) {
 	return out, true
 }
 
-// encode writes a list as its column holds it, as text.
+// encode writes a list as its column has it, as text.
 func encode(l predicate.List, list []string) string {
 	if l.Form == predicate.GrantText {
 		quoted := make([]string, len(list))

@@ -7,11 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// mostLooked are the memories that are looked at for whom they are about.
+// maxAudited is how many memories are read to find subjects.
 const maxAudited = 2000
 
-// AuditableSubjects are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks
-// for, and those whom memories of its own are about. Who has no memory about them is not among them.
+// AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most so many: itself, those of
+// whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a memory about them are
+// listed.
 func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
 	_, section, err := d.section()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// UnsafeTables is the error of [Check] where all that is unsafe is about single tables: what has nothing to do with these
-// is safe.
+// UnsafeTables is the error of [Check] where every unsafe finding is about certain tables: the rest of the database is
+// safe.
 type UnsafeTables struct {
 	Relations []uint32 // OIDs
 	Err       error
@@ -20,10 +20,10 @@ type UnsafeTables struct {
 
 func (e *UnsafeTables) Error() string { return e.Err.Error() }
 
-// Unwrap returns what [Refuse] says.
+// Unwrap returns the error of [UnsafeError].
 func (e *UnsafeTables) Unwrap() error { return e.Err }
 
-// eachTable is each for a query that also returns the OID of the table that a row is about.
+// findEachTable is findEach for a query that also returns the OID of the table that a row is about.
 func (x *examination) findEachTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
@@ -43,7 +43,7 @@ func (x *examination) findEachTable(ctx context.Context, f Finding, sql string, 
 	return found, err
 }
 
-// confined are the tables that unsafe findings are about; none where one is about more.
+// affectedTables are the tables that unsafe findings are about; none where a finding is about more than tables.
 func (x *examination) affectedTables(found []Finding) []uint32 {
 	var out []uint32
 	for _, f := range found {
@@ -60,7 +60,7 @@ func (x *examination) affectedTables(found []Finding) []uint32 {
 }
 
 // tableOf is the table of the policy that a line of drift is about: one of its policies, columns or triggers, or a
-// view of ours over it; 0 if there is none, or it is not clear which.
+// view of pgconsent's over it; 0 if there is none, or there are several.
 func (x *examination) tableOf(drift string) uint32 {
 	line := drift
 	for _, how := range []string{" is gone", " is changed", " is new"} {
@@ -88,7 +88,7 @@ func (x *examination) tableOf(drift string) uint32 {
 	return found
 }
 
-// tables are those of the policy and those that its rules read besides, by their OIDs.
+// tables are the tables of the policy and the others that its rules read, by their OIDs.
 func (x *examination) tables() map[uint32]catalog.Name {
 	out := map[uint32]catalog.Name{}
 	for _, r := range rls.Tables(x.Policy) {

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// checkBuiltin finds what was put into pg_catalog in the place of what our functions call.
+// checkBuiltin finds objects in pg_catalog that are not PostgreSQL's own and that pgconsent's functions would call.
 func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 	names, err := builtin.Planted(ctx, x.conn)
 	if err != nil || len(names) == 0 {
@@ -18,7 +18,8 @@ func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 			"database of the same version. Then run pgconsent migrate, and ask who has done it."}}, nil
 }
 
-// checkLeakproof finds functions that row security would let see rows before the policy has judged them.
+// checkLeakproof finds functions that PostgreSQL runs on rows before it evaluates row policies, since somebody has
+// marked them LEAKPROOF.
 func checkLeakproof(ctx context.Context, x *examination) ([]Finding, error) {
 	known, err := x.knownExtensions(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// canaryShapes put an expression that fails on the canary's hidden row, or because of it, at every place where a
-// planner might evaluate it too early; %s is the canary.
+// canaryShapes are statements with an expression that fails on the canary's hidden row, or because of it, at every
+// place where the planner might evaluate it too early; %s is the canary.
 var canaryShapes = []string{
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id " +
@@ -33,8 +33,8 @@ var canaryShapes = []string{
 	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
 	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
-	// Both comparisons are leak-proof, and what the second compares with fails when a row gets so far: the hidden one
-	// alone passes the first. No index has it.
+	// Both comparisons are leak-proof. The second operand of the last one fails when a row reaches it: only the hidden row
+	// passes the first comparison. No index has these columns.
 	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent " +
 		"OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text " +
 		"FROM pg_catalog.generate_series(1, 1) AS g))",
@@ -42,8 +42,8 @@ var canaryShapes = []string{
 		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedShapes are those of statements of the signed path: what fails on the hidden row is leak-safe, or stands above rows
-// that were found.
+// signedCanaryShapes are such statements for the signed path: an expression that would fail on the hidden row is
+// computed only on rows that were found.
 var signedCanaryShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
 	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +
@@ -52,10 +52,10 @@ var signedCanaryShapes = []string{
 		"GROUP BY c.secret::pg_catalog.int4 ORDER BY c.secret::pg_catalog.int4 LIMIT 1",
 }
 
-// canaryPlans are settings that lead the planner other ways.
+// canaryPlans are settings that make the planner choose other plans.
 var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hashjoin, enable_mergejoin", "enable_hashagg"}
 
-// rowDoor tries the canary under row security: nothing fails, and its first row alone shows.
+// rowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
 func (p *probe) rowSecurityPath(ctx context.Context) ([]Finding, error) {
 	finding := func(what string) Finding {
 		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what,
@@ -78,8 +78,8 @@ func (p *probe) rowSecurityPath(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// gateDoor tries the canary's signed view: without a signature nothing is evaluated before it raises, with one its first
-// row shows.
+// signedPath tests the canary's signed view: without a signature it raises its error before anything else is evaluated,
+// with one its first row shows.
 func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 	if !p.Plan.HasSignedViews() {
 		return nil, nil
@@ -129,7 +129,7 @@ func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// switched says what is to become of the settings of a plan.
+// eachSetting runs a statement for each setting of a plan.
 func (p *probe) eachSetting(ctx context.Context, plan, how string) error {
 	for _, setting := range strings.Split(plan, ", ") {
 		if setting == "" {
@@ -142,8 +142,8 @@ func (p *probe) eachSetting(ctx context.Context, plan, how string) error {
 	return nil
 }
 
-// canary runs a probe for every shape, with each of the hints before it, and plan, in a sealed session. judge is told
-// what each answers. The statements of a plan are sent at once: on a busy server each round trip takes its time.
+// canary runs every shape with each of the hints before it and with every plan, in a sealed session, and calls judge
+// with each answer. The statements of a plan are sent at once, since a round trip takes long on a busy server.
 func (p *probe) canary(ctx context.Context, relation string, hints []string,
 	judge func(sql, got string, err error) error) error {
 	var statements []string

@@ -1,10 +1,10 @@
-// Package doctor looks at a database and says whether it can enforce a policy.
+// Package doctor checks whether a database can enforce a policy.
 //
-// Each [Finding] of severity [Unsafe] names a state in which an agent could read rows that the policy hides, or in which
-// nobody could tell; pgconsent does not serve such a database. What cannot be checked counts as unsafe. Only catalogs are
-// read by [Examine], and nothing is changed; [Probe] logs in as the agent role and tries.
+// Each [Finding] of severity [Unsafe] names a state in which an agent could read rows that the policy hides; pgconsent
+// does not serve such a database. A check that fails counts as unsafe. [Examine] reads only catalogs, and changes
+// nothing; [Probe] logs in as the agent role and tests.
 //
-// [Logins] tries whether the server asks the clients that are relayed to it for a password.
+// [CheckLogins] tests whether the server asks the clients that are relayed to it for a password.
 //
 // Not checked: what a superuser does on purpose, and the server's files.
 package doctor
@@ -31,15 +31,15 @@ type Severity string
 // The severities, worst first.
 const (
 	Unsafe       Severity = "unsafe"    // agents are not served
-	Unknown      Severity = "unknown"   // it could not be told whether it is safe: agents are not served
-	NoSignedPath Severity = "no_gate"   // agents are served, by the row security door alone
-	Warning      Severity = "warning"   // the policy is enforced, something else may not be as it should
-	Hardening    Severity = "hardening" // a superuser can narrow what a broken wall would show
-	Advice       Severity = "advice"    // all is well, and could be faster
+	Unknown      Severity = "unknown"   // the check failed, so it may be unsafe: agents are not served
+	NoSignedPath Severity = "no_gate"   // agents are served, on the row security path only
+	Warning      Severity = "warning"   // the policy is enforced, something else may be wrong
+	Hardening    Severity = "hardening" // a superuser can reduce what a failure of an enforcement layer would show
+	Advice       Severity = "advice"    // nothing is wrong, but something could be faster
 	OK           Severity = "ok"
 )
 
-// Finding is what a check says.
+// Finding is a result of a check.
 type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
@@ -47,7 +47,7 @@ type Finding struct {
 	Fix      string   `json:"fix,omitempty"`
 }
 
-// Target is what to look at, beside the connection.
+// Target is what to check, apart from the connection.
 type Target struct {
 	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
@@ -59,10 +59,10 @@ type Target struct {
 	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
 	ProbeTime    time.Duration   // for each statement of [Probe]; 0: 30 s
 
-	running bool // it is [Check] that asks
+	running bool // set by [Check]
 }
 
-// exam is one examination.
+// examination is one run of the checks.
 type examination struct {
 	Target
 	conn     *pgx.Conn
@@ -70,7 +70,7 @@ type examination struct {
 	tablesOf map[Finding][]uint32 // the tables that findings are about, where that is known
 }
 
-// check is one question. It returns what is wrong; nothing means that holds is true.
+// check is one check. run returns what is wrong; no finding means that whenOK is true.
 type check struct {
 	id     string
 	whenOK string
@@ -100,8 +100,8 @@ var checks = []check{
 	{"careful", "no table of the policy is planned with care in whatever reads it", checkHardened},
 }
 
-// Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a
-// connection that broke.
+// Examine runs every check on a connection of the control role, the owner or a superuser. It returns an error only
+// where the connection breaks.
 func Examine(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
 	return (&examination{Target: s.withDefaultRoles(), conn: conn, tablesOf: map[Finding][]uint32{}}).examine(ctx)
 }
@@ -127,7 +127,7 @@ func (x *examination) examine(ctx context.Context) ([]Finding, error) {
 	return found, nil
 }
 
-// named fills in the default roles.
+// withDefaultRoles fills in the default roles.
 func (s Target) withDefaultRoles() Target {
 	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control",
 		&s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
@@ -154,8 +154,8 @@ func UnsafeError(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is
-// safe, a [Confined] one where all but some tables is. It leaves out what would read large tables.
+// Check is Examine for a running proxy, which repeats it: it returns an error unless the database is safe, an
+// [UnsafeTables] where all but some tables are. It leaves out checks that would read large tables.
 func Check(ctx context.Context, conn *pgx.Conn, s Target) error {
 	s.running = true
 	x := &examination{Target: s.withDefaultRoles(), conn: conn, tablesOf: map[Finding][]uint32{}}
@@ -179,7 +179,7 @@ func (x *examination) strings(ctx context.Context, sql string, args ...any) ([]s
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// each makes a finding of every row of a query; %s in what and fix is the row's text.
+// findEach makes a finding of every row of a query; %s in What and Fix is the row's text.
 func (x *examination) findEach(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	names, err := x.strings(ctx, sql, args...)
 	if err != nil {
@@ -193,7 +193,7 @@ func (x *examination) findEach(ctx context.Context, f Finding, sql string, args 
 	return found, nil
 }
 
-// all collects the findings of several queries.
+// concat collects the findings of several queries.
 func concat(queries ...func() ([]Finding, error)) ([]Finding, error) {
 	var found []Finding
 	for _, q := range queries {

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares
-// what is in them. What reads such a table takes row security, given a hardened plan, since such a function might tell of
-// hidden rows. That is safe, and slow where a search wants an index.
+// checkHardened names the tables for which PostgreSQL may run functions of other roles, while it plans to read them or
+// compares their values. Such a function might tell about hidden rows, so statements that read the table take the row
+// security path with a hardened plan. That is safe, but slow where a search needs an index.
 func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {

@@ -36,10 +36,10 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What matters of a table has checks of its own: its row security, its owner, our roles' rights. What differs besides
-	// is somebody else's grant.
+	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences of
+	// a table are grants to other roles.
 	var altered, tables []string
-	single, among := true, []uint32{} // all of the walls are about single tables: these
+	single, among := true, []uint32{} // whether each alteration is about a single table, and these tables
 	var missingViews []string
 	for _, c := range changed {
 		isMissingView := func(read *catalog.Relation) bool {
@@ -80,7 +80,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 			"grants or settings of protected tables changed since pgconsent migrate: " +
 				list(tables), "If that was meant, nothing; pgconsent migrate records it."})
 	}
-	// Asked of a snapshot that is newer than everything, this tells of no change.
+	// For a snapshot that is newer than all transactions there is no change.
 	var emptied bool
 	if err := x.conn.QueryRow(ctx,
 		"SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").
@@ -95,7 +95,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// newKey is the way to a key; proxies take the newest when they next look at the database.
+// newKey says how to make a key; proxies use the newest from their next probe of the database.
 const newKey = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
 
 func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {

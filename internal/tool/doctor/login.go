@@ -25,14 +25,15 @@ type Upstream struct {
 
 // CheckLogins tries to log in without a password, as the proxy would for a client.
 //
-// An owner's connection is relayed: to the server it comes from this machine and this user of the operating system.
-// Where pg_hba.conf trusts these (trust, ident, or peer with a map that fits), whoever reaches our listener would be an
-// owner, and nobody would have asked for a password. Of trust and peer we cannot tell which it is: both just let us in.
-// Asking is what makes it safe, and so does refusing, as peer does for another user. The agent and control roles are
-// not relayed: without a password they are open to what runs on this machine, not to our clients.
+// The proxy relays an owner's connection: for the server it comes from this machine and this user of the operating
+// system. Where pg_hba.conf trusts these (trust, ident, or peer with a matching map), every client of the proxy's
+// listener could log in as an owner without a password. A client cannot tell trust and peer apart: both accept the
+// login. It is safe if the server asks for a password, or refuses, as peer does for another user. The agent and control
+// roles are not relayed: without a password, programs on this machine can log in as them, but clients of the proxy
+// cannot.
 //
-// Only the method is looked at: no password is sent, and nothing of the environment (PGPASSWORD, ~/.pgpass) takes part.
-// The error is that of a server that cannot be reached.
+// Only the authentication method is tested: no password is sent, and nothing is read from the environment (PGPASSWORD,
+// ~/.pgpass). The error is that of a server that cannot be reached.
 func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]Finding, error) {
 	s = s.withDefaultRoles()
 	var found []Finding
@@ -47,7 +48,7 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 					" in without a password: whoever reaches pgconsent's listener is the owner", hba(u, "\""+u.Database+"\"", owner)})
 			continue
 		}
-		// The lines of pg_hba.conf for replication are others. A role without the right is let in and then refused.
+		// pg_hba.conf has other lines for replication. A role without the right authenticates and is then refused.
 		if got, err = u.tryLogin(ctx, owner, true); err != nil {
 			return found, fmt.Errorf("log in as %s for replication without a password: %w", owner, err)
 		}
@@ -88,7 +89,7 @@ func hba(u Upstream, database, role string) string {
 	return "Put this line before the others in pg_hba.conf, give the role a password, and SELECT pg_reload_conf(): " + kind
 }
 
-// progress is how far a login without a password comes.
+// loginResult is how far a login without a password gets.
 type loginResult int
 
 const (
@@ -97,10 +98,10 @@ const (
 	loggedIn
 )
 
-// knockTime bounds one login.
+// loginTimeout bounds one login.
 const loginTimeout = 5 * time.Second
 
-// knock sends a startup message and looks at what the server wants next.
+// tryLogin sends a startup message and reads what the server requests next.
 func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (loginResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
@@ -134,7 +135,7 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		case kind == 'E' && got == authenticated:
 			return got, nil
 		case kind == 'E':
-			// Only a refusal of this login says something: a server that is starting, or full, is asked again.
+			// Only a refusal of this login is a result: for a server that is starting, or full, it is an error.
 			if e := serverError(body); !strings.HasPrefix(e.Code, "28") {
 				return loginRefused, e
 			}
@@ -153,7 +154,7 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 	}
 }
 
-// dial reaches the server as the proxy does for owners.
+// dial connects to the server as the proxy does for owners.
 func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
 	nc, err := (&net.Dialer{}).DialContext(ctx, u.Network, u.Address)
 	if err != nil || u.TLS == nil {
@@ -179,7 +180,7 @@ func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
 	return secured, nil
 }
 
-// message reads one message of the server's, which is short before the first query.
+// message reads one message of the server; messages are short before the first query.
 func message(r io.Reader) (kind byte, body []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

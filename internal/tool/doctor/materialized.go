@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// keptAtOnce is how many bytes of what is kept a server that runs compares: some ten thousand rows. It looks every few
-// seconds and has as many for it; triggers that are gone or off it finds whatever the size is.
+// maxComparedBytes is the largest table of stored answers that a running proxy compares: some ten thousand rows. It
+// repeats the check every few seconds, and has only a few seconds for it. Triggers that are missing or disabled it
+// finds whatever the size is.
 const maxComparedBytes = 1 << 20
 
-// checkKept compares what is kept beside rows with what it should be.
+// checkMaterialized compares the stored answers of consents with the right ones.
 func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 	if x.Plan == nil {
 		return nil, nil
@@ -25,16 +26,16 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		case err != nil:
 			return out, err
 		case !there:
-			continue // it is not installed, which another check says
+			continue // it is not installed, which another check reports
 		case !ready:
 			out = append(out, Finding{"kept", Warning,
 				fmt.Sprintf("what is kept beside %s is not complete: the people of its rows are looked at each time",
 					f.Relation), "Run pgconsent migrate, which fills it in."})
 			continue
 		}
-		// Settling a transaction takes its changes away before it commits: one that can be seen was never settled.
+		// Settling a transaction deletes its recorded changes before it commits: a visible one was never settled.
 		var left int64
-		if may { // the plan of before did not grant it
+		if may { // an earlier plan did not grant it
 			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.kept_change AS c WHERE c.name = $1`,
 				f.Name).Scan(&left); err != nil {
 				return out, err

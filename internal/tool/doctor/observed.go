@@ -2,7 +2,7 @@ package doctor
 
 import "context"
 
-// checkObserved tells which tables the policy does not protect.
+// checkObserved names the tables that the policy only observes, and so does not protect.
 func checkObserved(_ context.Context, x *examination) ([]Finding, error) {
 	var names []string
 	for _, t := range x.Policy.Observed() {

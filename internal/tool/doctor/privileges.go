@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// checkCreate finds every place where the agent role could put an object of its own. A type or function of its making
-// would be found by name from within our own functions.
+// checkCreate finds every place where the agent role could create an object. The names in pgconsent's own functions
+// could then resolve to the agent's type or function.
 func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
 	if !x.rolesExist() {
@@ -37,7 +37,7 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// checkAccess holds the agent role's rights against what the policy gives it.
+// checkAccess compares the agent role's rights with those that the policy gives it.
 func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
 	if !x.rolesExist() {
@@ -113,12 +113,12 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// exists tells whether the roles do; checkRoles has said so if not.
+// rolesExist tells whether all roles exist; if not, checkRoles has reported it.
 func (x *examination) rolesExist() bool { return len(x.roles) == len(x.roleNames()) }
 
 var rolesMissing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
 
-// beyond are the tables of which a role may change more than it is said to.
+// excessRights is a query of the tables of which a role may change more than the policy says.
 const excessRights = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
 				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
 				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -18,14 +18,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Probe logs in as the agent role and tries what must not work. control is a connection that may read the keys; agent is
-// a connection string of the agent role. The error is that of a connection that cannot be had.
+// Probe logs in as the agent role and tries what must not work. control is a connection that may read the keys; agent
+// is a connection string of the agent role. The error is that of a connection that fails.
 //
-// The probes that look for rows read tables until a row shows, on a table without visible rows to its end. Each statement
-// has s.ProbeTime, all of them as long as ctx lasts. What was not finished by then is a warning, probe_timeout: nothing
-// was seen that must not show, and not everything was looked at. That is not as good as an answer, but the probes are the
-// second look: [Examine], which must have gone before, has compared the definitions of policies, views and functions with
-// what migrate made. Without one, a warning of Probe says nothing.
+// The probes for rows read tables until a row shows, a table without visible rows to its end. Each statement has
+// s.ProbeTime, all of them together as long as ctx lasts. An unfinished probe is a warning, probe_timeout: it found no
+// row that must not show, but has not read everything. That is acceptable since the probes are the second check:
+// [Examine], which must run before, has compared the definitions of policies, views and functions with those that
+// migrate made. Without it, a Probe that only warns proves nothing.
 func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
 	if s.ProbeTime == 0 {
 		s.ProbeTime = 30 * time.Second
@@ -38,10 +38,10 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
 	cfg.RuntimeParams["standard_conforming_strings"] = "on" // as agents' sessions have it, whatever is stored
 	cfg.RuntimeParams["row_security"] = "on"                // likewise
-	// as what asks such things is planned: policies come before comparisons that are leak-proof
+	// as in a hardened plan: row policies run before leak-proof comparisons
 	cfg.RuntimeParams["cpu_operator_cost"] = "0"
 	cfg.RuntimeParams["enable_bitmapscan"] = "off" // likewise
-	cfg.RuntimeParams["jit"] = "off"               // plans that are made dear by settings would be compiled
+	cfg.RuntimeParams["jit"] = "off"               // the settings make plans look expensive, which would then be compiled
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.Load(ctx, control)
 	if err != nil {
@@ -58,7 +58,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 	}()
 	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys, timedOut: map[catalog.Name]bool{}}
 	var found []Finding
-	// Those that take no time come first.
+	// The fast ones come first.
 	for _, c := range []struct {
 		id, holds string
 		run       func(context.Context) ([]Finding, error)
@@ -106,16 +106,16 @@ func probeTimeout(probe, why string) Finding {
 		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
 }
 
-// canceled is the SQLSTATE of a statement that took longer than statement_timeout.
+// queryCanceled is the SQLSTATE of a statement that took longer than statement_timeout.
 const queryCanceled = "57014"
 
 type probe struct {
 	examination
 	keys     *seal.Keyring
-	timedOut map[catalog.Name]bool // tables that were given up: once is enough
+	timedOut map[catalog.Name]bool // tables on which a statement timed out: they are skipped from then on
 }
 
-// pooler notices something between us and the server that hands out its processes by transaction.
+// pooler detects a connection pooler that assigns server processes by transaction.
 func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
 	loginPID := p.conn.PgConn().PID()
 	seen := map[uint32]bool{loginPID: true}
@@ -134,7 +134,7 @@ func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
 		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
 }
 
-// leak looks for a row of any protected table in a session without a seal.
+// rowsWithoutSeal looks for a row of any protected table in a session without a seal.
 func (p *probe) rowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 	if _, err := p.conn.Exec(ctx, "RESET pgconsent.seal"); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (p *probe) rowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 	return p.visibleRows(ctx, "leak", "without a seal")
 }
 
-// forged looks for one with seals that nobody with the key has made, or that were made for another process.
+// forgedSeals looks for a row with seals that were made without the key, for another process, or for another time.
 func (p *probe) forgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.claims(ctx)
 	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
@@ -177,7 +177,8 @@ func (p *probe) forgedSeals(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// sealed tells whether the database verifies what we sign: a key whose pads do not fit its secret fails here.
+// validSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
+// secret.
 func (p *probe) validSeal(ctx context.Context) ([]Finding, error) {
 	ok, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
 	if err != nil || ok {
@@ -187,7 +188,7 @@ func (p *probe) validSeal(ctx context.Context) ([]Finding, error) {
 		newKey + "; if that does not help, compare the clocks of both machines."}}, nil
 }
 
-// accepted sets a seal and asks whether it holds.
+// sealAccepted sets a seal and asks the database whether it is valid.
 func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
 	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
 	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec,
@@ -199,7 +200,7 @@ func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
 	return sealed, err
 }
 
-// claims are those of nobody: no attribute is set.
+// claims are the claims of a seal without attributes.
 func (p *probe) claims(ctx context.Context) seal.Claims {
 	now := time.Now()
 	var theirs time.Time
@@ -209,7 +210,7 @@ func (p *probe) claims(ctx context.Context) seal.Claims {
 	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "doctor"}
 }
 
-// rows finds protected tables that show a row.
+// visibleRows finds protected tables that show a row.
 func (p *probe) visibleRows(ctx context.Context, id, what string) ([]Finding, error) {
 	var found []Finding
 	for _, t := range p.Policy.Tables() {
@@ -239,7 +240,8 @@ func (p *probe) visibleRows(ctx context.Context, id, what string) ([]Finding, er
 	return found, nil
 }
 
-// gate reads every gate view without a signature, with a valid seal. Anything but a refusal would let NOT EXISTS pass.
+// unsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
+// merely returned no rows, a NOT EXISTS over it would be true.
 func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return nil, err
@@ -258,7 +260,7 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 		_, err := p.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if err == nil {
-			// What is empty whatever it reads has nothing to refuse: the planner leaves the gate away with the rest.
+			// A query that is empty whatever it reads need not raise the error: the planner removes the check with the rest.
 			empty, err := p.plannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:
@@ -276,7 +278,7 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
-		case pg.Code == queryCanceled: // whoever holds one table does not keep us from trying the others
+		case pg.Code == queryCanceled: // a lock on one table does not keep the others from being tested
 			found = append(found, probeTimeout("gate", sql+" was not answered in time"))
 		case pg.Code != "42501":
 			found = append(found, Finding{"gate", Unsafe,
@@ -287,8 +289,7 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// plannedEmpty tells whether the planner knows that a statement returns no row, whoever asks, so that its plan reads
-// nothing.
+// plannedEmpty tells whether the planner knows that a statement returns no row, so that its plan reads nothing.
 func (p *probe) plannedEmpty(ctx context.Context, sql string) (bool, error) {
 	var text []byte
 	if err := p.conn.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT json) "+sql).Scan(&text); err != nil {
@@ -309,8 +310,8 @@ type plan struct {
 	Plans   []plan
 }
 
-// empty tells whether the node is a Result that the planner found to be never true, or a Limit or a sub-query of
-// such. An InitPlan runs when its result is asked for, which nothing does here.
+// empty tells whether the node is a Result that is never true, or a Limit or a sub-query of one. An InitPlan runs only
+// when its result is needed, which it is not here.
 func (p plan) empty() bool {
 	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in plan) bool { return in.Is == "InitPlan" })
 	switch p.Node {

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// checkReach finds code of others that a name, or a cast or a domain's check without one, could lead an agent to. The
-// rewriter refuses the names, so that these are warnings: what runs there is not behind a second wall. What runs
-// without a name and with its owner's rights is past both.
+// checkReach finds functions of other roles that an agent could run by name, or through a cast or a domain's check. The
+// rewriter refuses the names, so these are warnings: they lack the second enforcement layer. A function that runs
+// without its name and with its owner's rights is past both layers, and unsafe.
 func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
@@ -98,7 +98,7 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// known are the extensions of the database whose functions agents may call.
+// knownExtensions are the extensions of the database whose functions agents may call.
 func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
 	extensions, err := x.strings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
 	if err != nil {
@@ -107,7 +107,7 @@ func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.KnownExtension(name) }), nil
 }
 
-// listed are the functions that the policy lists.
+// listedFunctions are the OIDs of the functions that the policy lists.
 func (x *examination) listedFunctions() []uint32 {
 	oids := []uint32{}
 	for _, f := range x.Policy.Functions() {

@@ -80,7 +80,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
 				 WHERE m.roleid = $1 AND NOT r.rolsuper`, x.roles[x.AgentRole].OID)
 		},
-		// Who creates a role holds it with nothing but the right to give it away.
+		// The creator of a role is a member with only the right to grant it.
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"control_members", Warning,
 				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
@@ -96,7 +96,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				"ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
 				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
 		},
-		// Foreign keys and the triggers of others are off in the sessions of who has this.
+		// In sessions with this setting, foreign keys and ordinary triggers do not fire.
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"triggers_off", Warning,
 				"session_replication_role is stored for %s: foreign keys and triggers that are not ENABLE ALWAYS " +
@@ -117,12 +117,12 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	return append(found, more...), err
 }
 
-// names are those of our roles.
+// roleNames are the names of pgconsent's roles.
 func (x *examination) roleNames() []string {
 	return []string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}
 }
 
-// attributes finds what of a role would take it past row security or let it make a role that goes past.
+// attributes finds attributes of a role that bypass row security, or let it create a role that does.
 func attributes(kind string, r role) []Finding {
 	var found []Finding
 	for _, a := range []struct {

@@ -50,9 +50,9 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// plannerKept are the minor releases as of which the planner runs no operator of a statement on statistics of hidden
-// rows (CVE-2025-8713). Before, it did on those of partitions and children: LIKE with a pattern that fails told of
-// values that many hidden rows have.
+// plannerFixedIn are the minor releases since which the planner runs no operator of a statement on statistics of hidden
+// rows (CVE-2025-8713). Before, it did so for partitions and children: LIKE with a pattern that raises an error told
+// about frequent values of hidden rows.
 var plannerFixedIn = map[int]int{15: 14, 16: 10, 17: 6}
 
 func checkPlanner(version int, parts bool) []Finding {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// protected are the OIDs of the tables with row policies: those that the policy lists, and with helpers those that its
-// rules read besides.
+// protected are the OIDs of the tables with row policies: those that the policy lists, and with helpers also those that
+// its rules read.
 func (x *examination) protected(helpers bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
@@ -36,7 +36,8 @@ func (x *examination) protected(helpers bool) []uint32 {
 	return oids
 }
 
-// exact are the tables with row security for which the policy does not accept what an approximate index leaves out.
+// exactTables are the tables with row security for which the policy does not accept the omissions of an approximate
+// index.
 func (x *examination) exactTables() []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
@@ -78,10 +79,10 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 	return found, nil
 }
 
-// checkPolicies finds row policies of others that bear on our roles. A permissive one for PUBLIC changes nothing: ours
-// for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for PUBLIC filters what the
-// reader sees, and a rule about rows that must not exist then finds none. What stands behind a name that begins like
-// ours is held against the record of pgconsent migrate, by checkDrift.
+// checkPolicies finds row policies of others that apply to pgconsent's roles. A permissive one for PUBLIC changes
+// nothing: pgconsent's policy for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for
+// PUBLIC hides rows from the reader, so that a rule about rows that must not exist finds none. checkDrift compares
+// policies whose names begin with pgconsent_ with the record of pgconsent migrate.
 func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
@@ -106,7 +107,7 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// checkViews looks at our views that read a customer's tables. (Those over the catalogs alone may be anybody's.)
+// checkViews checks pgconsent's views that read a customer's tables. (Views over the catalogs only may have any owner.)
 func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	reads := func(schemas, kinds string) string {
 		return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -140,7 +141,7 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 				"ALTER VIEW %s RESET (security_invoker)"},
 				reads(helpers, anyKind)+invoker+` ORDER BY 1`)
 		},
-		// Row security must hold in the views of tables, which it does not for the reader.
+		// Row security must apply in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {
 			return x.findEach(ctx, owner(x.RowsRole),
 				reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+

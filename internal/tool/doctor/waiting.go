@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkWaiting names tables that got columns since pgconsent migrate. Agents are served without these.
+// checkWaiting names tables that got columns since pgconsent migrate. Agents do not see these columns.
 func checkWaiting(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, r := range x.Snapshot.Relations() {

@@ -38,10 +38,10 @@ type AuditClass struct {
 	Count       int64    `json:"count"`
 }
 
-// AuditReplay is what a policy says of the decisions of an audit. Records hold which tables and columns a statement reads,
-// from what source, by whom and under which contract: not its text. So it tells which recorded statements would
-// certainly be refused or lose columns, which refusals by contract would go, and of the others that it cannot tell.
-// Which rows a statement would return it never tells, nor whether a limit would have stopped it.
+// AuditReplay is what a policy says of the decisions of an audit log. Records have the tables and columns that a
+// statement reads, their sources, the agent and the contract, but not the text. So it tells which recorded statements
+// would certainly be refused or lose columns, and which refusals by contract would no longer happen; for the others it
+// cannot tell. It never tells which rows a statement would return, nor whether a limit would have stopped it.
 type AuditReplay struct {
 	Since     time.Time        `json:"since"`
 	Until     time.Time        `json:"until"`
@@ -55,8 +55,8 @@ type AuditReplay struct {
 	found    map[string]*AuditClass
 }
 
-// NewAuditReplay judges what was decided in a database by a policy over its catalog, tables that it would only observe
-// included.
+// NewAuditReplay judges the decisions in a database by a policy over its catalog, including tables that the policy
+// would only observe.
 func NewAuditReplay(p *policy.Policy, snap *catalog.Snapshot, database string) *AuditReplay {
 	return &AuditReplay{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
 		found: map[string]*AuditClass{}}
@@ -111,7 +111,7 @@ func (r *AuditReplay) add(d audit.Decision) {
 	r.found[key] = c
 }
 
-// judge says what becomes of a decision.
+// judge says what the policy would do with a decision.
 func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 	allowed := d.Verdict == "allow"
 	if why := r.whyAlwaysRefused(d); why != "" {
@@ -146,7 +146,7 @@ func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 	return BecomesAllowed, ""
 }
 
-// refuses is why every statement with these tables and functions is refused; "": not every one is.
+// whyAlwaysRefused is why every statement with these tables and functions is refused; "": not every one is.
 func (r *AuditReplay) whyAlwaysRefused(d audit.Decision) string {
 	for _, t := range d.Tables {
 		name, ok := nameOf(t.Name)
@@ -187,7 +187,7 @@ func (r *AuditReplay) whyAlwaysRefused(d audit.Decision) string {
 	return ""
 }
 
-// nameOf reads a name as records have it.
+// nameOf parses a name as records have it.
 func nameOf(text string) (catalog.Name, bool) {
 	schema, name, ok := strings.Cut(text, ".")
 	return catalog.Name{Schema: schema, Name: name}, ok
@@ -198,7 +198,7 @@ func (r *AuditReplay) table(text string) (*policy.Table, bool) {
 	return r.policy.Table(name)
 }
 
-// contracts asks them with what the record has of the session.
+// contracts evaluates the contracts with the recorded attributes of the session.
 func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 	values := map[string]string{}
 	for name, value := range d.Attributes {
@@ -236,7 +236,8 @@ func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 	return "", unsure
 }
 
-// sourced has the source as this policy calls it: what is metadata, and what an embedding, each policy says for itself.
+// sourceFor returns the source as this policy classifies it: each policy says itself which columns are metadata or
+// embeddings.
 func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {
@@ -261,7 +262,7 @@ func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 	return true
 }
 
-// lost are the columns that would not be there, or be masked.
+// missingColumns are the columns that would not exist, or be masked.
 func (r *AuditReplay) missingColumns(d audit.Decision) string {
 	var gone, masked []string
 	for _, t := range d.Tables {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// maxStatement bounds a statement of a log; what is longer no agent may send.
+// maxStatement bounds a statement of a log: agents may not send longer ones.
 const maxStatement = 4 << 20
 
-// Statements hands each statement of a PostgreSQL log to f: one written by log_statement or log_min_duration_statement,
-// as stderr, csvlog or jsonlog. The format is told from the first line.
+// Statements calls f with each statement of a PostgreSQL log that log_statement or log_min_duration_statement has
+// written, as stderr, csvlog or jsonlog. The first line tells the format.
 func Statements(in io.Reader, f func(sql string) error) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	head, err := r.Peek(4 << 10)
@@ -34,10 +34,10 @@ func Statements(in io.Reader, f func(sql string) error) error {
 	}
 }
 
-// csvLine is how a line of csvlog begins: the time, then the user in quotes or nothing.
+// csvLine matches the start of a line of csvlog: the time, then the user in quotes or nothing.
 var csvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [^,]*,("[^"]*")?,("[^"]*")?,\d*,`)
 
-// logged is a message that holds a statement.
+// loggedMessage matches a message that contains a statement.
 var loggedMessage = regexp.MustCompile(
 	`(?s)^(?:duration: [0-9.]+ ms  )?(?:statement|execute [^:]*|execute fetch from [^:]*): (.*)$`)
 
@@ -93,11 +93,11 @@ func fromCSV(r io.Reader, f func(string) error) error {
 	}
 }
 
-// logLine is where the message of a line of stderr begins, whatever log_line_prefix is.
+// logLine matches a line of stderr up to its message, whatever log_line_prefix is.
 var logLine = regexp.MustCompile(
 	`(?:^|[\s\]>:])(?:LOG|DETAIL|HINT|ERROR|STATEMENT|CONTEXT|WARNING|NOTICE|FATAL|PANIC|INFO|DEBUG\d?):  `)
 
-// fromStderr reads lines; PostgreSQL begins the further ones of a message with a tab.
+// fromStderr reads lines; PostgreSQL begins the continuation lines of a message with a tab.
 func fromStderr(r io.Reader, f func(string) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), maxStatement)

@@ -50,21 +50,21 @@ type LogReplay struct {
 	found    map[[2]string]*LogClass
 }
 
-// NewLogReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of
-// them has no literal, unless texts are wanted. A statement is judged by itself: it is nobody's, so contracts, whose
-// answer depends on the session, are asked only [Replay.As] somebody.
+// NewLogReplay judges statements by a policy over a catalog, including tables that the policy would only observe. It
+// keeps no literals of them, unless texts are wanted. A statement in a log belongs to no agent, so contracts, which
+// depend on the session, are evaluated only after [LogReplay.AskContractsAs].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforced := p.Enforced()
 	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts,
 		found: map[[2]string]*LogClass{}}
 }
 
-// AskContractsAs has contracts asked with these attributes, for every statement the same.
+// AskContractsAs evaluates contracts with these attributes, the same for every statement.
 func (r *LogReplay) AskContractsAs(values map[string]string) {
 	r.values, r.Contracts = values, r.policy.HasContracts()
 }
 
-// contracts asks them, of each statement of a text.
+// contracts evaluates the contracts for each statement of a text.
 func (r *LogReplay) contracts(result *rewrite.Result) *sqlstate.Error {
 	if !r.Contracts {
 		return nil
@@ -77,7 +77,7 @@ func (r *LogReplay) contracts(result *rewrite.Result) *sqlstate.Error {
 	return nil
 }
 
-// quoted are the parts of a message that repeat the statement's own words.
+// quoted matches the parts of a message that repeat the statement's own words.
 var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
 // Add judges one statement.
@@ -131,7 +131,7 @@ func (r *LogReplay) Add(sql string) error {
 	return nil
 }
 
-// Sort sorts what was found: what is refused first, then what loses columns, each by how often it came.
+// Sort sorts the classes: refused ones first, then those that lose columns, each by frequency.
 func (r *LogReplay) Sort() {
 	rank := func(j *LogClass) int {
 		switch {

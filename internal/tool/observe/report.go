@@ -1,7 +1,7 @@
 // Package observe tells what a policy would do before it does it: from the records of tables that are observed only,
 // and from the statements of a server's log.
 //
-// Nothing here runs a statement. What it prints holds no literal and no row; a text only where it is asked for.
+// Nothing here runs a statement. The output has no literal and no row, and a text only where it is requested.
 package observe
 
 import (
@@ -39,7 +39,7 @@ type Table struct {
 	NeverCompared int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
 }
 
-// Safe tells whether nothing that was seen would have changed, and everything that was seen was compared.
+// Safe tells whether nothing that was observed would have changed, and every observed statement was compared.
 func (t Table) Safe() bool {
 	return t.Executions > 0 && t.Refused == 0 && t.Columns == 0 && t.Differs == 0 && t.NeverCompared == 0
 }
@@ -209,7 +209,7 @@ func (r *Report) Print(out io.Writer) {
 		"without parameters only. Rows gone are those of the sample.")
 }
 
-// skipped are all executions that were not compared and would not have been refused, by why.
+// skipped are the executions that were not compared and would not have been refused, by the reason.
 func (r *Report) skipped() map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.Statements {

@@ -77,7 +77,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	return r, nil
 }
 
-// rows are counted by two rules, for the agents for whom they differ.
+// rows counts rows by both rules, for the agents for whom they differ.
 func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []agentGroup,
 	rules func(agentGroup) (old, now string)) ([]Rows, error) {
 	type pair struct{ old, now string }
@@ -105,7 +105,7 @@ func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation
 	return out, nil
 }
 
-// failed explains the two errors that are not the server's.
+// failed explains the two errors that are not errors of the server.
 func failed(r *catalog.Relation, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") &&
@@ -123,7 +123,7 @@ func failed(r *catalog.Relation, err error) error {
 	return fmt.Errorf("%s: %w", r.Name, err)
 }
 
-// group are agents with equal attributes.
+// agentGroup is a group of agents with equal attributes.
 type agentGroup struct {
 	agents   []string
 	old, new map[string]string
@@ -163,7 +163,7 @@ func (o Options) groups(r *Report) []agentGroup {
 	return out
 }
 
-// relations are those of either policy, sorted by name.
+// relations are the relations of either policy, sorted by name.
 func relations(old, now *policy.Policy) []*catalog.Relation {
 	found := map[string]*catalog.Relation{}
 	for _, p := range []*policy.Policy{old, now} {
@@ -185,7 +185,7 @@ func rule(t *policy.Table, attributes map[string]string) string {
 	return predicate.Direct(t.Rows, "r", attributes)
 }
 
-// counts is which rows count in groups, whether or not their group is large enough.
+// counts is the condition on rows that count in groups, whether or not their group is large enough.
 func counts(t *policy.Table, attributes map[string]string) string {
 	if t == nil || t.Aggregate == nil {
 		return "false"
@@ -193,7 +193,7 @@ func counts(t *policy.Table, attributes map[string]string) string {
 	return predicate.Direct(t.Aggregate.Rows, "r", attributes)
 }
 
-// chunk is how many pages are looked at before the progress is told.
+// progressPages is how many pages are read between two reports of progress.
 var progressPages int64 = 4096
 
 // count evaluates both rules on every row of a table.
@@ -244,7 +244,7 @@ func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string,
 	return out, nil
 }
 
-// size is how many pages the largest part of a table has; 0: it has none that could be told apart.
+// size is how many pages the largest part of a table has; 0: it cannot be read in parts.
 func size(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err error) {
 	if r.Kind == catalog.ForeignTable {
 		return 0, nil

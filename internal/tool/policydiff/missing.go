@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// missing gathers which agents have no value for which attribute, so that each attribute has one note, however many
-// agents and whether one policy asks for it or both.
+// missingValues collects which agents have no value for which attribute. Each attribute gets one note, however many
+// agents there are and whether one policy needs it or both.
 type missingValues struct {
 	order  []attributeSource
 	agents map[attributeSource]*agentsWithout
@@ -38,7 +38,7 @@ func (m *missingValues) add(path, agent string, l attributeSource) {
 	}
 }
 
-// namedAgents is how many agents a note names.
+// maxNamedAgents is how many agents a note names.
 const maxNamedAgents = 6
 
 func (m *missingValues) notes() []string {

@@ -20,7 +20,7 @@ func (p Printer) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Print writes a report: what agents gain is +, what they lose -, what is otherwise ~.
+// Print writes a report: + for what agents gain, - for what they lose, ~ for other changes.
 func (p Printer) Print(r *Report) {
 	fmt.Fprintf(p.Out, "database %s: %s → %s\n", r.Database, r.Old, r.New)
 	for _, note := range r.Notes {
@@ -127,7 +127,7 @@ func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 	}
 }
 
-// plain is a value of a row without what would end the line or act on a terminal: an agent may have written it.
+// printable is a value of a row without line breaks and control characters: an agent may have written it.
 func printable(value string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -56,8 +56,8 @@ func (r *Report) Same() bool {
 	return len(r.Tables) == 0 && r.Functions.empty() && r.Operators.empty() && r.Views.empty() && len(r.Restrictions) == 0
 }
 
-// Gains tells whether an agent gains something for certain: a row, a column, a right; and whether it may, by what is
-// otherwise than before.
+// Gains tells whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain
+// something, by another change.
 func (r *Report) Gains() (certain, possible bool) {
 	take := func(c Change) {
 		certain = certain || len(c.Gained) > 0

@@ -47,8 +47,8 @@ func orDefault(what string) string {
 	return what
 }
 
-// columns compares which columns exist for agents, and how they come out. Of a table that one policy does not list they
-// say nothing: it is gained or lost as a whole.
+// columns compares which columns exist for agents, and how agents see them. It compares nothing for a table that only
+// one policy lists: that is gained or lost as a whole.
 func columns(before, after *policy.Table) Change {
 	if before == nil || after == nil {
 		return changes(nil, nil)
@@ -166,8 +166,8 @@ func views(before, after *policy.Policy) Change {
 	return changes(describe(before), describe(after))
 }
 
-// shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider
-// is not told, nor how many statements it concerns.
+// boundChanges lists, part by part, the bounds on statements that differ between both policies. It does not tell
+// whether a bound became narrower or wider, nor how many statements it affects.
 func boundChanges(before, after *policy.Policy) []string {
 	was, is := before.Restrictions(), after.Restrictions()
 	out := []string{}

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// change does what the owner does: the rows of a table, or SQL. An error is of type policy.Errors where the file is at
-// fault.
+// change makes a change of the owner: rows of a table, or SQL. An error is of type policy.Errors if it is an error in
+// the file.
 func (b *template) change(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if c.Table == "" {
@@ -43,7 +43,7 @@ func (b *template) change(ctx context.Context, conn *pgx.Conn, changes []Change)
 	return nil
 }
 
-// at is an error of the server's, with the place in the file that it is about.
+// withPlace is an error of the server with the place in the file that it is about.
 func withPlace(place Place, err error) error {
 	p := sqlProblem(place.File, "", err)
 	p.Line, p.Column = place.Line, place.Column

@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// BlockCoverage is a block of a table's rule, and whether the rows that tests looked at depended on it: a visible row that
-// would be hidden if the block held for nothing, and a hidden one that would show if it held for everything.
+// BlockCoverage is a block of a table's rule, and whether the rows that tests checked depended on it: a visible row
+// that would be hidden if the block were false for every row, and a hidden one that would show if it were true for
+// every row.
 type BlockCoverage struct {
 	Place
 	Table  string `json:"table"`
@@ -27,7 +28,7 @@ type BlockCoverage struct {
 // Complete tells whether both have been seen. A block that shows all rows hides none.
 func (c BlockCoverage) Complete() bool { return c.Shown && (c.Hidden || c.Block == "open") }
 
-// coverage is that of a file.
+// coverage is the coverage of a file.
 type coverage struct {
 	rules map[catalog.Name][]*BlockCoverage
 	seen  map[string]bool // what has been looked at
@@ -44,7 +45,7 @@ func newCoverage(p *policy.Policy) *coverage {
 	return c
 }
 
-// all are the blocks in the order of the files.
+// all returns the blocks in the order of the files.
 func (c *coverage) all() []BlockCoverage {
 	out := []BlockCoverage{}
 	for _, rules := range c.rules {
@@ -64,8 +65,9 @@ func (c *coverage) all() []BlockCoverage {
 	return out
 }
 
-// looked counts what an expectation has looked at: the rows that it names, or all of a table; a query counts for all rows
-// of the tables that it reads. A query that a contract refuses counts for the hidden ones: the blocks stand behind it.
+// countCoverage counts the rows that an expectation has checked: those that it names, or all of a table; a query counts
+// for all rows of the tables that it reads. A query that a contract refuses counts for the hidden rows, since the
+// contract comes before the blocks.
 func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
 	if e.As == "owner" {
 		return nil
@@ -120,8 +122,8 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 	return nil
 }
 
-// cover looks at the rows of a table under a condition. Statements that failed must be a contract's to refuse; they
-// show none.
+// coverRows counts the coverage by rows of a table that meet a condition. A failed statement counts only if a contract
+// refused it; then it shows no row.
 func (d *database) coverRows(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name,
 	condition string, failed []policy.Statement) error {
 	t, ok := d.policy.Table(table)

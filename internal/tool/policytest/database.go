@@ -29,7 +29,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// built is a file's schema, data and policy in a database that tests copy.
+// template is a file's schema, data and policy in a database that tests copy.
 type template struct {
 	server   *Server
 	file     *File
@@ -124,7 +124,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	return b, nil
 }
 
-// asOwner makes a connection of the administrator's speak for the owner.
+// asOwner switches a connection of the administrator to the owner's role.
 func (b *template) asOwner(ctx context.Context, conn *pgx.Conn) error {
 	if !b.server.superuser {
 		return nil
@@ -133,7 +133,7 @@ func (b *template) asOwner(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// callers checks what the callers claim to be before it is found out at a login.
+// callers checks the attributes of the callers, so that an error is reported before a login fails.
 func (b *template) callers() error {
 	var errs policy.Errors
 	declared := b.policy.Attributes()
@@ -170,10 +170,10 @@ func runFiles(ctx context.Context, conn *pgx.Conn, files []string) error {
 	return nil
 }
 
-// forPsql are the lines that pg_dump writes for psql alone.
+// psqlLines matches the lines that pg_dump writes only for psql.
 var psqlLines = regexp.MustCompile(`(?m)^\\(un)?restrict \w+$`)
 
-// runText runs SQL and undoes its settings: what pg_dump writes empties the search path.
+// runText runs SQL and resets its settings: a dump of pg_dump empties the search path.
 func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
 	text = psqlLines.ReplaceAllString(text, "")
 	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
@@ -183,8 +183,8 @@ func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
 	return err
 }
 
-// sqlProblem places what the server says of a file of SQL. Of several statements in one message it does not say which
-// one failed, unless the error is in the reading of the text.
+// sqlProblem adds the place in a file of SQL to an error of the server. Of several statements in one message the server
+// does not say which one failed, unless it is a syntax error.
 func sqlProblem(file, text string, err error) *policy.Error {
 	at := Place{File: file}
 	var pg *pgconn.PgError
@@ -224,7 +224,7 @@ type database struct {
 	state    int // counts the owner's and the callers' changes
 }
 
-// credential is that of every caller.
+// credential is the credential of every caller.
 type credential struct {
 	password string
 	stored   scram.StoredCredentials
@@ -323,7 +323,7 @@ func (d *database) close(ctx context.Context) error {
 	return d.server.drop(ctx, d.name)
 }
 
-// router joins enforcement and the wire, as package serve does.
+// router connects enforcement and the proxy, as package serve does.
 type router struct {
 	enforcer *enforce.Enforcer
 	to       proxy.Upstream
@@ -380,7 +380,7 @@ func (f *File) caller(name string) *Caller {
 
 func (d *database) caller(name string) *Caller { return d.file.caller(name) }
 
-// short is a path as people know it.
+// short is a path in the form that people know.
 func short(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Schema is a database's, without its rows.
+// Schema is the schema of a database, without its rows.
 type Schema struct{ Extensions, SQL string }
 
 // Dump reads the schema of a database with pg_dump, whose PG… variables say how to log in. What pgconsent has installed
@@ -77,15 +77,15 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 	return s, nil
 }
 
-// entry is a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
+// listEntry matches a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
 var listEntry = regexp.MustCompile(
 	`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
 
-// own is how the names of our policies and triggers begin, after the name of a table.
+// ownName matches the names of pgconsent's policies and triggers, after the name of a table.
 var ownName = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 
-// sift parts the extensions from the rest, and leaves out what migrate makes: policies, triggers, and row security where
-// it serves our policies alone.
+// withoutOurObjects separates the extensions from the rest, and leaves out what migrate makes: policies, triggers, and
+// row security where only pgconsent's policies need it.
 func withoutOurObjects(entries []string) (extensions, rest []string) {
 	ours := ownName.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }

@@ -24,7 +24,7 @@ type Failure struct {
 	Got  []string `json:"got,omitempty"`
 }
 
-// answer is what the server said to the last statement of a text.
+// answer is the server's answer to the last statement of a text.
 type answer struct {
 	columns []string
 	rows    [][]*string
@@ -32,7 +32,7 @@ type answer struct {
 	refused *pgconn.PgError
 }
 
-// ask sends a text as a caller, or as the owner.
+// runAs sends a text as a caller, or as the owner.
 func (d *database) runAs(ctx context.Context, as, sql string, login credential) (answer, error) {
 	conn := d.owners.PgConn()
 	if as != "owner" {
@@ -86,7 +86,7 @@ func (a answer) error() string {
 	return out
 }
 
-// expect compares; an error is of type policy.Errors where the file is at fault.
+// expect checks an expectation; an error is of type policy.Errors if it is an error in the file.
 func (d *database) expect(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
 	for _, set := range e.Set {
 		a, err := d.runAs(ctx, e.As, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
@@ -144,7 +144,7 @@ func oneLine(sql string) string {
 	return s
 }
 
-// compare holds an answer against what is expected of a query.
+// compare compares an answer with the expectation of a query.
 func (e Expectation) compare(a answer) *Failure {
 	if e.Error != "" {
 		switch {
@@ -247,7 +247,7 @@ func equals(n *node, v *string) bool {
 	}
 }
 
-// identity is how rows of a table are told apart: the columns that are compared, as the caller can read them.
+// rowIdentity says how rows of a table are told apart: by the compared columns, as far as the caller can read them.
 type rowIdentity struct {
 	relation *catalog.Relation
 	columns  []string
@@ -297,8 +297,8 @@ func (id rowIdentity) selected() string {
 	return "SELECT " + strings.Join(out, ", ") + " FROM " + id.relation.Name.SQL()
 }
 
-// resolve finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns, or
-// { column: value }. What is not there is an error: a test that hides a row that does not exist tests nothing.
+// resolve finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns,
+// or { column: value }. A row that does not exist is an error: a test that it is hidden would test nothing.
 func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
 	out := []string{}
 	for _, key := range keys {

@@ -154,7 +154,7 @@ func Load(path string) (*File, error) {
 	return f, nil
 }
 
-// world fills in what a world's folder says: its agents are the callers, its files the schema and the data.
+// useWorldFolder fills in what a world's folder has: its agents are the callers, its files the schema and the data.
 func (f *File) useWorldFolder() error {
 	dir := filepath.Dir(f.Path)
 	there := func(into *[]string, name string) {
@@ -188,7 +188,7 @@ func (f *File) useWorldFolder() error {
 	return nil
 }
 
-// beside makes the path of a file relative to the tests'.
+// relativePath makes the path of a file relative to the test file's folder.
 func (f *File) relativePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -409,7 +409,7 @@ func (f *File) callers() []string {
 	return names
 }
 
-// known reads the name of a caller, or "owner".
+// callerOrOwner reads the name of a caller, or "owner".
 func (r *fileReader) callerOrOwner(f *File, n *node) string {
 	var name string
 	r.word(&name, "as")(n)

@@ -24,7 +24,8 @@ func (b *template) isRegistry(c Change) bool {
 	return !taken
 }
 
-// register writes what the registry says now, as its administrator: the last record of each subject, grantee and scope.
+// writeRegistry writes the records of the registry, as its administrator: the last record of each subject, grantee and
+// scope.
 func (b *template) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if !b.isRegistry(c) {
@@ -43,11 +44,11 @@ func (b *template) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []
 	return nil
 }
 
-// distance is a time given by how far it is from now.
+// relativeTime matches a time that is given relative to now.
 var relativeTime = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ago|ahead)$`)
 
-// record is an upsert of a row of the registry. What is left out is to everybody, about everything, given, and of the
-// stream's categories.
+// record is an upsert of a row of the registry. Fields that are left out mean: to everybody, about everything, given,
+// and with the stream's categories.
 func record(row *node) (string, error) {
 	r := predicate.RegistryRelation()
 	given := map[string]string{

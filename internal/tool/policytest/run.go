@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Options say how to run. The zero value is right.
+// Options say how to run. The zero value is the default.
 type Options struct {
 	Match *regexp.Regexp // of the names of tests; nil: all
 	// reads the schema of a database of the configuration; nil: there is none
@@ -23,7 +23,7 @@ type Options struct {
 	Finished func(Result)
 }
 
-// Result is one test's.
+// Result is the result of one test.
 type Result struct {
 	Place
 	Name     string        `json:"name"`
@@ -33,7 +33,7 @@ type Result struct {
 	Duration time.Duration `json:"-"`
 }
 
-// Report is what running a file gave.
+// Report is the result of running a file.
 type Report struct {
 	File     string          `json:"file"`
 	Policy   string          `json:"policy,omitempty"`
@@ -54,8 +54,8 @@ func (f *File) Files() []string {
 		f.Schema, f.Data)
 }
 
-// Run runs the tests of a file. What is wrong with the file, the policy or the schema is in the report; an error is the
-// server's.
+// Run runs the tests of a file. Errors in the file, the policy or the schema are in the report; the returned error is
+// one of the server.
 func Run(ctx context.Context, s *Server, path string, o Options) (report Report, err error) {
 	started := time.Now()
 	report = Report{File: path, Problems: policy.Errors{}, Results: []Result{}}
@@ -139,7 +139,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	return report, nil
 }
 
-// reading is how a statement begins that changes nothing.
+// readOnlyStart matches the beginning of a statement that changes nothing.
 var readOnlyStart = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
 
 // changes tells whether a test may change the database, and so needs one of its own.
@@ -198,7 +198,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 	return r, nil
 }
 
-// endSessions ends those of a test, whose settings and prepared statements are nobody else's.
+// endSessions ends the sessions of a test, so that no other test gets their settings and prepared statements.
 func (d *database) endSessions(ctx context.Context) {
 	for name, c := range d.sessions {
 		_ = c.Close(ctx)

@@ -40,7 +40,7 @@ func (r *fileReader) parse(data []byte) *node {
 	return root
 }
 
-// want reports a node of another kind.
+// want reports a node that is not of this kind.
 func (r *fileReader) want(n *node, kind yamlfile.Kind, what string) bool {
 	if n.Kind != kind {
 		r.fail(n.Place, "", "%s must be %s, not %s", what, kind, n.Kind)

@@ -66,7 +66,7 @@ func (s *survey) attributes() {
 
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 
-// granted is the attribute of a database whose rows say whom they are shown to, and not whose they are.
+// grantAttribute is the attribute for a database whose rows say to whom they are shown, and not to whom they belong.
 func (s *survey) grantAttribute() *Attribute {
 	var lists []string
 	element := ""
@@ -92,7 +92,7 @@ func (s *survey) grantAttribute() *Attribute {
 		Evidence: strings.Join(lists, ", ") + " look like lists of those whom a row is shown to"}
 }
 
-// tenantKey is the attribute that a tenant's column is compared with.
+// tenantKey is the attribute with which a tenant's column is compared.
 func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
 	if to := s.target(r, c.Name); to != nil {
 		return s.tenantName(lastWord(singular(to.Name.Name)))
@@ -100,7 +100,7 @@ func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
 	return s.tenantName(stem(c.Name))
 }
 
-// tenantName is one name for tenants that go by several.
+// tenantName is one name for tenants that have several.
 func (s *survey) tenantName(name string) string {
 	if same := s.sameTenant[name]; same != "" {
 		return same
@@ -108,8 +108,8 @@ func (s *survey) tenantName(name string) string {
 	return name
 }
 
-// sameTenants finds the names of one tenant: org_id is the organization where some org_id refers to that table, and where
-// a column or table is spelt so as well. Of different types they stay apart.
+// sameTenants finds the names of one tenant: org_id is the organization where some org_id refers to that table, and
+// where a column or table has that name as well. Names with different types stay separate.
 func (s *survey) sameTenants() {
 	types, same := map[string]string{}, map[string]string{}
 	for _, r := range s.tenants {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Server is how the database was reached.
+// Server says how the database was reached.
 type Server struct {
 	Database string   // its name
 	Host     string   // a name, an address, or the folder of a socket
@@ -84,7 +84,7 @@ func (p *Proposal) Configuration(s Server) string {
 	return b.String()
 }
 
-// beyond are the schemas of tables that the path does not lead to.
+// schemasOutsidePath are the schemas of tables that are not in the search path.
 func (p *Proposal) schemasOutsidePath(path []string) []string {
 	found := map[string]bool{}
 	for _, t := range p.Tables {

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// list decides which tables can be listed: first those that stand on their own columns, then those that hang on one that
-// is listed, to any depth, and last those of which only the author is known.
+// list decides which tables can be listed: first those with columns of their own that say who sees a row, then those
+// that refer to a listed one, to any depth, and last those of which only the author is known.
 func (s *survey) list() {
 	for _, r := range s.tables {
 		if !s.denyUnlistable(r) && s.ownColumns(r) {
@@ -32,7 +32,7 @@ func (s *survey) list() {
 	s.addVisibleLinks()
 }
 
-// hang lists the tables that refer to a listed one.
+// listReferring lists the tables that refer to a listed one.
 func (s *survey) listReferring() {
 	for again := true; again; {
 		again = false
@@ -54,8 +54,9 @@ func (s *survey) listReferring() {
 	}
 }
 
-// base are the links to listed tables on which a table stands that has nothing of its own: those that must be there, or
-// all where there is none of these. Tables of accounts and tenants are none: whoever refers to them is not theirs.
+// requiredLinks are the links to listed tables that decide for a table without such columns of its own: the links that
+// are NOT NULL, or all if there is none. Tables of accounts and tenants do not count: a row that refers to an account
+// need not belong to it.
 func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parent {
 	var must, may []parent
 	for _, l := range s.links(r) {
@@ -79,8 +80,8 @@ type parent struct {
 	optional bool // a row that refers to none shows
 }
 
-// connect ties every listed table to the others that it refers to, so that a row of it does not show beside one that is
-// hidden. Circles are left open, at the link that would close them.
+// addVisibleLinks adds to every listed table links to the other listed tables to which it refers, so that a row does
+// not show while the row that it refers to is hidden. It leaves out links that would close a circle.
 func (s *survey) addVisibleLinks() {
 	for _, r := range s.tables {
 		if s.rank[r] <= 0 {
@@ -100,7 +101,7 @@ func (s *survey) addVisibleLinks() {
 	}
 }
 
-// reaches tells whether the rule of one table asks about another.
+// dependsOn tells whether the rule of one table reads another.
 func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
 	if seen[from] {
 		return false
@@ -109,13 +110,13 @@ func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relatio
 	return slices.ContainsFunc(s.parents[from], func(p parent) bool { return p.to == to || s.dependsOn(p.to, to, seen) })
 }
 
-// register tells whether a table looks like a register of consents.
+// isConsentRegister tells whether a table looks like a register of consents.
 func isConsentRegister(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
 	return oneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
 }
 
-// refused notes why a table cannot be listed whatever its columns are.
+// denyUnlistable denies a table that cannot be listed whatever its columns are, with the reason.
 func (s *survey) denyUnlistable(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
 	switch {
@@ -168,7 +169,7 @@ func (s *survey) tenantOf(r *catalog.Relation) *Attribute {
 	return s.tenantAttrs[s.tenantName(lastWord(singular(r.Name.Name)))]
 }
 
-// grants is the column that lists whom a row is shown to.
+// grants is the column that lists to whom a row is shown.
 func (a *Attribute) grants(roles *roles) *catalog.Column {
 	if a == nil {
 		return nil
@@ -182,14 +183,14 @@ func (a *Attribute) grants(roles *roles) *catalog.Column {
 	return nil
 }
 
-// person tells whether a table is one of people.
+// isPersonTable tells whether a table has persons as rows.
 func (s *survey) isPersonTable(r *catalog.Relation) bool {
 	return oneOf(lastWord(singular(r.Name.Name)), personTables)
 }
 
 func (s *survey) consents(r *catalog.Relation) bool { return len(s.columns[r].consent) > 0 }
 
-// reference returns why a table looks like reference data; "" if it does not.
+// whyReferenceData returns why a table looks like reference data; "" if it does not.
 func (s *survey) whyReferenceData(r *catalog.Relation) string {
 	name := singular(r.Name.Name)
 	if !oneOf(name, referenceTables) && !oneOf(lastWord(name), referenceEnds) {

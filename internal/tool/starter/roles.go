@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// roles are what the columns of a table seem to be.
+// roles are the roles that the columns of a table seem to have.
 type roles struct {
 	owner, author *catalog.Column
 	tenants       []*catalog.Column
@@ -30,7 +30,7 @@ type link struct {
 	notNull bool
 }
 
-// identities finds the tables of accounts and of tenants.
+// findAccounts finds the tables of accounts and of tenants.
 func (s *survey) findAccounts() {
 	for _, r := range s.tables {
 		if len(r.PrimaryKey) != 1 || family(r.Column(r.PrimaryKey[0]).Type) == "" {
@@ -70,7 +70,7 @@ func (s *survey) findAccounts() {
 	}
 }
 
-// look gives each column of a table its role.
+// assignRoles gives each column of a table its role.
 func (s *survey) assignRoles(r *catalog.Relation) *roles {
 	out := &roles{}
 	ownerAt := len(strings.Fields(ownerStems))
@@ -113,7 +113,7 @@ func (s *survey) assignRoles(r *catalog.Relation) *roles {
 	return out
 }
 
-// decides notes what a column says about who sees the row.
+// assignVisibilityRole gives a column that decides who sees the row its role.
 func (s *survey) assignVisibilityRole(out *roles, c *catalog.Column, name string) {
 	if s.isConsentColumn(c) {
 		out.consent = append(out.consent, c)
@@ -129,8 +129,8 @@ func (s *survey) assignVisibilityRole(out *roles, c *catalog.Column, name string
 	}
 }
 
-// agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it
-// may hold.
+// isConsentColumn tells whether a column says to what somebody agreed: by its name, the name of its enum, or the words
+// that it may have.
 func (s *survey) isConsentColumn(c *catalog.Column) bool {
 	consent, _ := looksLikeConsent(c.Name)
 	if !consent {
@@ -149,7 +149,7 @@ func anyOf(values []string, words string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snake(v), words) })
 }
 
-// unique tells whether no two rows share a column's value.
+// isUnique tells whether no two rows share a column's value.
 func isUnique(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
 }
@@ -170,7 +170,7 @@ func polymorphic(r *catalog.Relation) (kind, id string) {
 	return "", ""
 }
 
-// bound tells whether rows are known, or refer to others, by a column.
+// isKnownBy tells whether a column identifies rows of its table or refers to others.
 func isKnownBy(r *catalog.Relation, column string) bool {
 	return slices.Contains(r.PrimaryKey, column) ||
 		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
@@ -184,15 +184,14 @@ func (s *survey) contactType(c *catalog.Column) bool {
 	return family(is) == "text" || strings.HasSuffix(is, "citext")
 }
 
-// says tells whether a column that is about consent can say whether there is one, and is not its text, version or
-// number.
+// canSayConsent tells whether a column about consent can say that there is one, and is not its text, version or number.
 func (s *survey) canSayConsent(c *catalog.Column) bool {
 	values, _ := s.values(c)
 	return values != nil || c.Type == "boolean" || timeType(c.Type) || family(c.Type) == "text" &&
 		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snake(c.Name), "_status"), "_state")), "consent in")
 }
 
-// identity tells whether a table is one of accounts or of tenants.
+// isIdentityTable tells whether a table is one of accounts or of tenants.
 func (s *survey) isIdentityTable(r *catalog.Relation) bool {
 	return slices.Contains(s.users, r) || slices.Contains(s.tenants, r)
 }

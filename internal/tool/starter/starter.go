@@ -65,7 +65,7 @@ func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
 	return s.proposal()
 }
 
-// survey is what is known of the database so far.
+// survey collects what is known of the database.
 type survey struct {
 	snap     *catalog.Snapshot
 	rejected map[string]string
@@ -170,7 +170,7 @@ func (s *survey) viewReason(r *catalog.Relation) string {
 		": list it under views once somebody has read it, and those tables under tables"
 }
 
-// written is a name as the policy writes it: without its schema where the search path finds it.
+// policyName is a name as the policy writes it: without its schema where the search path finds it.
 func (s *survey) policyName(n catalog.Name) string {
 	if found, ok := s.snap.ResolveRelation("", n.Name); ok && found == n {
 		return n.Name
@@ -186,7 +186,7 @@ func writable(n catalog.Name) bool {
 	return !strings.ContainsAny(n.Schema+n.Name, ".\n\r\x00") && n.Name != ""
 }
 
-// proposal puts together what was found.
+// proposal makes the proposal from what was found.
 func (s *survey) proposal() *Proposal {
 	p := &Proposal{Attributes: []Attribute{}, Tables: []*Table{}, Denied: s.other}
 	used := map[string]bool{}
@@ -234,10 +234,11 @@ func (s *survey) reason(r *catalog.Relation) string {
 	return "no column says whose rows these are, and no foreign key leads to a table that does"
 }
 
-// manyTables is how many tables refer to one by a column of one name where that is worth a question.
+// manyTables is how many tables must refer to one by columns of one name for it to be worth a question.
 const manyTables = 3
 
-// common asks about a column by which many tables refer to one, whatever it is called: rows of several tenants look so.
+// askAboutSharedColumn asks about a column by which many tables refer to one, whatever its name: that looks like rows
+// of several tenants.
 func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// table makes the proposal for a table that is listed, and notes which attributes it uses.
+// table makes the proposal for a table that is listed, and records which attributes it uses.
 func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
 		Notes: []string{}}
@@ -123,14 +123,14 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	return t
 }
 
-// oneOfSeveral says how a row is tied to one that another column names the table of.
+// oneOfSeveral describes a reference whose table is named by another column.
 func (s *survey) oneOfSeveral(kind, id string) string {
 	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ "+
 		"status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
 		kind, id, yamlFlow(kind), yamlFlow(id))
 }
 
-// owners adds whose row it is.
+// addOwner adds the block that says to whom a row belongs.
 func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any),
 	note func(string, ...any)) {
 	if slices.Contains(s.users, t.Relation) || s.user == nil {
@@ -160,7 +160,7 @@ func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func
 	}
 }
 
-// subjects adds the consent of everybody whom a table of links ties to a row.
+// addConsent adds the consent of everybody whom a link table connects with a row.
 func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
 	if s.consents(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
 		return
@@ -212,8 +212,8 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 	}
 }
 
-// until is the column that says how long a subject's agreement lasts: one that is named after it, or the only one that
-// is named after none.
+// expiryColumn is the column that says until when a subject's consent is valid: the one that is named after it, or the
+// only one that is named after no consent column.
 func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var own, any []*catalog.Column
 	for _, c := range s.columns[r].consent {
@@ -240,7 +240,7 @@ func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *c
 	return nil
 }
 
-// ends tells whether a time of consent is the one at which it ends by itself.
+// isExpiryTime tells whether a time of consent is the one at which it expires.
 func isExpiryTime(c *catalog.Column) bool {
 	_, negative := looksLikeConsent(c.Name)
 	word := snake(c.Name)
@@ -252,7 +252,7 @@ func isWithdrawal(word string) bool {
 	return strings.Contains(word, "withdraw") || strings.Contains(word, "revok")
 }
 
-// joins tells whether a table does little but tie others together.
+// isLinkTable tells whether a table does little but link other tables.
 func isLinkTable(r *catalog.Relation, links []link) bool {
 	var bound []string
 	for _, l := range links {
@@ -263,13 +263,13 @@ func isLinkTable(r *catalog.Relation, links []link) bool {
 	return inKey || len(r.Columns) <= 6
 }
 
-// agreedBlock is a block over a consent column; word is what consent blocks of other tables ask it to be.
+// agreedBlock is a block on a consent column; word is the value that consent blocks of other tables require.
 type agreedBlock struct {
 	Block
 	word string
 }
 
-// agreement makes the block of a consent column, or says why it is not understood.
+// consentBlock makes the block of a consent column, or says why its values are not understood.
 func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreedBlock, why string) {
 	_, negative := looksLikeConsent(c.Name)
 	values, from := s.values(c)
@@ -320,7 +320,7 @@ func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agree
 	return out, ""
 }
 
-// spelled is a word as a policy compares a column with it.
+// policySpelling is a word as a policy compares a column with it.
 func policySpelling(word string, c *catalog.Column) string {
 	if c.Type == "boolean" {
 		return word
@@ -328,7 +328,7 @@ func policySpelling(word string, c *catalog.Column) string {
 	return yamlFlow(word)
 }
 
-// values are what a column may hold, by its enum or its CHECK.
+// values are the values that a column may have, by its enum or its CHECK.
 func (s *survey) values(c *catalog.Column) (values []string, from string) {
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
 		return t.Labels, "enum"

@@ -115,7 +115,7 @@ const (
 	refuseWords = "refused withdrawn revoked denied declined rejected opted_out opt_out not_granted"
 )
 
-// secretish tells whether a column looks like something that nobody but the application should read.
+// looksSecret tells whether a column looks like something that only the application should read.
 func looksSecret(column string) bool {
 	name := snake(column)
 	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey",
@@ -129,12 +129,12 @@ func looksSecret(column string) bool {
 	return false
 }
 
-// counted tells whether a column is a number of tokens, as models count them, and not one.
+// isTokenCount tells whether a column is a number of tokens, as models count them, and no secret token.
 func isTokenCount(c *catalog.Column) bool {
 	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snake(c.Name), "token")
 }
 
-// contactish tells whether a column looks like a way to reach somebody.
+// looksLikeContact tells whether a column looks like a way to reach somebody.
 func looksLikeContact(column string) bool {
 	name := snake(column)
 	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile",
@@ -146,7 +146,7 @@ func looksLikeContact(column string) bool {
 	return false
 }
 
-// consentish tells whether a column says what somebody agreed to, and whether its truth means no.
+// looksLikeConsent tells whether a column says to what somebody agreed, and whether true means no.
 func looksLikeConsent(column string) (consent, negative bool) {
 	name := snake(column)
 	switch {

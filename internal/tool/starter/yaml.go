@@ -7,7 +7,7 @@ import (
 
 var plainScalar = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// flow spells a name so that YAML reads it as that text within braces.
+// yamlFlow writes a name so that YAML reads it as that text within braces.
 func yamlFlow(name string) string {
 	if plainScalar.MatchString(name) && !oneOf(strings.ToLower(name), "true false yes no on off null y n nan inf") {
 		return name
@@ -15,5 +15,5 @@ func yamlFlow(name string) string {
 	return yamlQuoted(name)
 }
 
-// quoted spells a text in single quotes.
+// yamlQuoted writes a text in single quotes.
 func yamlQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

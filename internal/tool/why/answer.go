@@ -33,7 +33,7 @@ func (a *Answer) Shown() int {
 	return n
 }
 
-// AgreesWithRowSecurity tells whether row security, where it was asked, shows as many rows as the rule does.
+// AgreesWithRowSecurity tells whether row security, where it was tested, shows as many rows as the rule does.
 func (a *Answer) AgreesWithRowSecurity() bool {
 	return a.RowSecurity == nil || a.More || *a.RowSecurity == a.Shown()
 }

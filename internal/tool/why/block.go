@@ -19,7 +19,7 @@ func (e *explainer) block(ctx context.Context, at explainedRow, r *policy.Rule, 
 	return e.blockUnderNot(ctx, at, r, holds, false)
 }
 
-// within is a block under so many negations, an odd number or not: there it is what must not hold.
+// blockUnderNot explains a block inside negations; under an odd number of them it is a condition that must not hold.
 func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool,
 	negated bool) (*Block, error) {
 	row := at.row
@@ -98,7 +98,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 	return b, err
 }
 
-// other speaks of a node by the columns and tables that it reads.
+// otherBlock describes a node by the columns and tables that it reads.
 func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string, error) {
 	var parts []string
 	if columns, known := predicate.RowColumns(n); known {
@@ -150,7 +150,7 @@ func (e *explainer) attribute(name string) string {
 	return name + " is " + quoted(&value)
 }
 
-// leads is the condition under which a row is one that a link leads to; false if it leads nowhere.
+// linkCondition is the condition on the rows to which a link leads; false if it leads to none.
 func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
 	var parts []string
 	for _, p := range pairs {
@@ -162,7 +162,7 @@ func linkCondition(pairs []predicate.Pair, alias string, row map[string]*string)
 	return strings.Join(parts, " AND "), true
 }
 
-// begins are the values by which a link begins.
+// linkStart are the values from which a link starts.
 func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Question is what is asked.
+// Question is the question which rows an agent sees, and why.
 type Question struct {
 	Policy     *policy.Policy
 	Snapshot   *catalog.Snapshot
@@ -36,7 +36,7 @@ const (
 	maxRecords = 10 // of one block
 )
 
-// Explain answers, as the owner of the tables. The transaction that it works in sees one moment and writes nothing.
+// Explain answers, as the owner of the tables. Its transaction has one snapshot and is read only.
 func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	relation, err := q.relation()
 	if err != nil {
@@ -158,7 +158,7 @@ func (q Question) condition(r *catalog.Relation) (asked, where string, err error
 	return strings.Join(say, ", "), strings.Join(sql, " AND "), nil
 }
 
-// narrowed are the columns that do not come out as they are.
+// changedColumns are the columns whose values agents do not see unchanged.
 func changedColumns(t *policy.Table) []Column {
 	out := []Column{}
 	if t.Columns == nil {
@@ -181,7 +181,7 @@ func changedColumns(t *policy.Table) []Column {
 	return out
 }
 
-// foreign are policies that are not ours and narrow what the agent's role sees.
+// foreignPolicies are row policies of others that hide rows from the agent's role.
 func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT p.policyname::text FROM pg_catalog.pg_policies AS p
 		WHERE p.schemaname = $1 AND p.tablename = $2 AND p.permissive = 'RESTRICTIVE' AND p.cmd IN ('ALL', 'SELECT')
@@ -193,7 +193,7 @@ func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role s
 	return append([]string{}, names...), err
 }
 
-// ask holds the verdict against what the agent's role sees under row security at the same moment.
+// compareWithRowSecurity compares the verdict with what the agent's role sees under row security in the same snapshot.
 func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string, a *Answer) error {
 	from := t.Relation.Name.SQL()
 	if t.Columns != nil {
@@ -251,8 +251,8 @@ type explainer struct {
 	values map[string]string
 }
 
-// rows explains the rows of a table that meet a condition, at most so many. Also, if not nil, is what must hold for them
-// besides.
+// rows explains the rows of a table that meet a condition, at most so many. also, if not nil, is a further condition on
+// them.
 func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, also predicate.Node,
 	most int) (out []Row, more bool, err error) {
 	r := t.Relation
@@ -355,14 +355,14 @@ func flatten(r *policy.Rule) []*policy.Rule {
 	return out
 }
 
-// place is the row that is explained.
+// explainedRow is the row that is explained.
 type explainedRow struct {
 	relation *catalog.Relation
 	key      []string
 	row      map[string]*string
 }
 
-// is the condition that finds the row.
+// condition is the condition that finds the row.
 func (p explainedRow) condition(alias string) string {
 	var parts []string
 	for _, name := range p.key {

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shared finds the records that the row points to, and says what decides in each.
+// shared finds the records to which the row refers, and says what decides in each.
 func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, row map[string]*string) error {
 	var text []string
 	for _, part := range parts {
@@ -39,7 +39,7 @@ func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, r
 	return nil
 }
 
-// sharing is one record of a row.
+// sharedRecord explains one record of a row.
 func (e *explainer) sharedRecord(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
 	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
 	record := Record{Table: n.Relation.Name.String()}

@@ -14,9 +14,9 @@ import (
 // Setting is a setting that an agent has made, and its value.
 type Setting struct{ Name, Value string }
 
-// AttributeValues are the attributes of an agent's session as the database takes them: those of the credential, and what follows
-// from the settings. One that is missing is left out. The connection is the owner's; the seal that it gets here ends with
-// the transaction.
+// AttributeValues are the attributes of an agent's session as the database computes them: those of the credential, and
+// those that follow from the settings. Missing ones are left out. The connection is the owner's; its seal ends with the
+// transaction.
 func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
 	set []Setting) (map[string]string, error) {
 	if err := beginSealed(ctx, tx, tx.Conn(), credential, set); err != nil {
@@ -45,7 +45,7 @@ func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 	return values, nil
 }
 
-// begin makes a transaction a sealed session of the agent's, with the settings that it has made. The keys are read by the
+// beginSealed makes a transaction a sealed session of the agent, with the agent's settings. The keys are read on the
 // other connection, which may be the same.
 func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string, set []Setting) error {
 	ring, err := seal.Load(ctx, keys)

@@ -34,16 +34,16 @@ type TableVisibility struct {
 	Columns  []ColumnVisibility
 }
 
-// ColumnVisibility is a column, and in how many of the visible rows its value comes out.
+// ColumnVisibility is a column, and in how many of the visible rows its value shows.
 type ColumnVisibility struct {
 	Name    string
 	Mask    string // how it is changed; "": it is not
 	Visible int64
 }
 
-// VisibleToAgents counts what each agent can see of a subject's rows, as the owner of the tables, in one snapshot. The rules are
-// those of row security, with what each agent's credential says; what a contract or a limit refuses of a statement is
-// not looked at, so that an agent may see less. Agents are named with the attributes of their credentials.
+// VisibleToAgents counts how many of a subject's rows each agent can see, as the owner of the tables, in one snapshot.
+// It uses the rules of row security with the attributes of each agent's credential. It does not evaluate what a
+// contract or a limit refuses, so an agent may see less. Agents are named with the attributes of their credentials.
 func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 	agents map[string]map[string]string) ([]Visibility, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -82,7 +82,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 	var out []Visibility
 	for _, agent := range slices.Sorted(maps.Keys(agents)) {
 		one := Visibility{Agent: agent}
-		if one.Attributes, err = sealedAs(ctx, tx, p, agents[agent]); err != nil {
+		if one.Attributes, err = agentAttributes(ctx, tx, p, agents[agent]); err != nil {
 			return nil, err
 		}
 		for _, a := range p.Attributes() {
@@ -108,8 +108,8 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 	return out, nil
 }
 
-// sealed are the attributes of one agent. The seal ends with the look, so that the next agent has its own.
-func sealedAs(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string, error) {
+// agentAttributes are the attributes of one agent. The seal ends with the savepoint, so that the next agent has its own.
+func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string, error) {
 	inner, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -126,8 +126,8 @@ func sealedAs(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[s
 	return values, err
 }
 
-// counting is a statement that counts the subject's rows of a table, as an agent sees them: the same for each agent, so
-// that it is planned once.
+// subjectCount is a statement that counts the subject's rows of a table as an agent sees them. It is the same for each
+// agent, so that it is planned once.
 type subjectCount struct {
 	sql    string
 	asked  predicate.Parameters // the attributes that it is given besides the subject
@@ -181,7 +181,7 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 	return c
 }
 
-// of counts for an agent with these attributes.
+// run counts for an agent with these attributes.
 func (c subjectCount) run(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (TableVisibility, error) {
 	out := c.result
 	out.Columns = slices.Clone(out.Columns)
