@@ -123,14 +123,16 @@ func (f writePolicies) insertedList(insert *strings.Builder, b predicate.Bound) 
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
 				"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column, b.Stored(allowedArray(b)))
+			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column,
+			b.Stored(allowedArray(b)))
 	}
 	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedList, "22023"))
 	if b.From != nil {
 		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(allowedArray(b), true), raise(widerList, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(chainArray(b), "'{}'::"+b.Array()), raise(widerList, "42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(chainArray(b), "'{}'::"+b.Array()), raise(widerList,
+			"42501"))
 	}
 }
 

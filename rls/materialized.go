@@ -143,7 +143,8 @@ func (m materialized) createSettle() string {
 		r, columns := m.relationAt(i - 1)
 		line(
 			"reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);",
-			i, notedValue(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), equalsNoted(r, "r", columns, "v.value"), allNotNull("r",
+			i, notedValue(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), equalsNoted(r, "r", columns, "v.value"),
+			allNotNull("r",
 				m.steps[i-1].Froms()))
 		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v "+
 			"(value) ORDER BY 1) AS l;", lockKey(m.name, i, "v.value"), i)
@@ -160,7 +161,8 @@ func (m materialized) createSettle() string {
 	}
 	r := m.relation
 	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t "+
-		"WHERE %s);", m.table(), equalsNoted(r, "o", m.key(), "v.value"), r.Name.SQL(), equalsNoted(r, "t", m.key(), "v.value"))
+		"WHERE %s);", m.table(), equalsNoted(r, "o", m.key(), "v.value"), r.Name.SQL(), equalsNoted(r, "t", m.key(),
+		"v.value"))
 	var keys, quoted []string
 	for _, k := range m.key() {
 		quoted = append(quoted, catalog.QuoteIdent(k))

@@ -24,7 +24,7 @@ type cascades struct {
 	all           []policy.Cascade
 	number        map[catalog.Name]int
 	tables        []*catalog.Relation // by number
-	derivedTables []*catalog.Relation // whose rows were made from others and are deleted with them: in an order in which sources come last
+	derivedTables []*catalog.Relation // deleted with the rows that theirs were made from; sources come last
 }
 
 func newCascades(p *policy.Policy) *cascades {
@@ -50,7 +50,8 @@ func newCascades(p *policy.Policy) *cascades {
 	for _, e := range k.all {
 		add(e.With)
 		add(e.Table)
-		if e.Origin != nil && !slices.ContainsFunc(k.derivedTables, func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
+		if e.Origin != nil && !slices.ContainsFunc(k.derivedTables,
+			func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
 			k.derivedTables = append(k.derivedTables, e.Table)
 		}
 	}
@@ -201,7 +202,8 @@ BEGIN
 %s  IF EXISTS (SELECT FROM %s) THEN
     RAISE EXCEPTION 'rows that were made from others stay' USING ERRCODE = '55000';
   END IF;
-END $pgconsent_sweep$`, sweepArguments, search, made, rowVariables("ns", "os", "xs"), rowVariables("held_n", "held_o", "held_i"),
+END $pgconsent_sweep$`, sweepArguments, search, made, rowVariables("ns", "os", "xs"), rowVariables("held_n", "held_o",
+		"held_i"),
 		locks.String(), deletes.String(), made)
 }
 
@@ -243,7 +245,8 @@ BEGIN
   )
   SELECT (ARRAY[%s])[c.n OPERATOR(pg_catalog.+) 1], c.who COLLATE pg_catalog."default", c.what, `+
 		`pg_catalog.count(*) FROM counted AS c GROUP BY 1, 2, 3;
-END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.dependentRows("g.who, g.via, "), strings.Join(names, ", "))
+END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.dependentRows("g.who, g.via, "), strings.Join(names,
+		", "))
 }
 
 // lockAndCollect locks rows and stores them in variables.

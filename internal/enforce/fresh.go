@@ -120,7 +120,8 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	}
 	age := time.Since(since.Taken)
 	switch {
-	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeCanHide && age > maxTimedAge:
+	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeCanHide &&
+		age > maxTimedAge:
 		return consentChanged()
 	}
 	var is bool

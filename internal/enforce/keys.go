@@ -104,7 +104,8 @@ func (t *execution) Row(description []byte, formats []int16, row []byte) {
 
 func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 	r.rowCount++
-	if !r.haveDescription || len(description) != len(r.description) || len(description) > 0 && &description[0] != &r.description[0] {
+	if !r.haveDescription || len(description) != len(r.description) || len(description) > 0 &&
+		&description[0] != &r.description[0] {
 		r.haveDescription, r.description, r.formats = true, description, formats
 		r.findKeys()
 	}

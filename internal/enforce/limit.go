@@ -182,7 +182,8 @@ func (s *session) chargeRefused(limits []sessionLimit) {
 }
 
 // rateExceeded is the refusal of an execution that would exceed a rate.
-func (s *session) rateExceeded(l sessionLimit, limit, what string, asked, perMin int, wait time.Duration) *sqlstate.Error {
+func (s *session) rateExceeded(l sessionLimit, limit, what string, asked, perMin int,
+	wait time.Duration) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
 		"too many %s: the policy allows %d per minute and %s", what, perMin, l.perName())

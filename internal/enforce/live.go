@@ -66,7 +66,8 @@ func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 }
 
 // queryLiveAttributes queries the database for live attributes. An attribute without a value is absent.
-func (s *session) queryLiveAttributes(ctx context.Context, names []string, claims map[string]string) (map[string]string, error) {
+func (s *session) queryLiveAttributes(ctx context.Context, names []string, claims map[string]string) (map[string]string,
+	error) {
 	values := map[string]string{}
 	if len(names) == 0 {
 		return values, nil
@@ -100,7 +101,8 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, claim
 // decideForSession decides whether an allowed verdict is allowed with the session's attributes as they are now: the
 // policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of the session's
 // own, with the attributes for the record. It returns v itself where the policy needs none of this.
-func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
+func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
+	p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
 	claiming := v.Allowed() && hasClaims(v.Effects)
 	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
@@ -151,7 +153,8 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 
 // addContracts adds the contracts' decisions to those of the record, each once. It leaves out contracts that do not
 // govern the statement.
-func (s *session) addContracts(p *policy.Policy, list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
+func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
+	decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {
 		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
 		if a, ok := p.Attribute(d.By); ok && d.Value != "" &&
@@ -227,7 +230,8 @@ func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.
 }
 
 // checkClaim refuses a claim that the policy does not let the agent make. An empty value claims nothing.
-func (s *session) checkClaim(ctx context.Context, setting, attribute, value string, others map[string]string) *sqlstate.Error {
+func (s *session) checkClaim(ctx context.Context, setting, attribute, value string,
+	others map[string]string) *sqlstate.Error {
 	if value == "" {
 		return nil
 	}

@@ -43,7 +43,8 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 	if st.observedPolicy == nil {
 		return nil
 	}
-	o := &observedDecision{record: audit.Observation{Policy: st.versions.Policy, Fingerprint: res.Fingerprint, Tag: res.Tag}}
+	o := &observedDecision{record: audit.Observation{Policy: st.versions.Policy, Fingerprint: res.Fingerprint,
+		Tag: res.Tag}}
 	r := &o.record
 	for _, a := range res.Accesses {
 		t, ok := st.policy.Table(a.Relation)

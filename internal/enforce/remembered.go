@@ -27,7 +27,8 @@ func (d *database) storeCatalogs(ctx context.Context, s *state, o probeResult) {
 func (d *database) insertCatalogs(ctx context.Context, s *state, o probeResult) error {
 	var there bool
 	if err := d.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.installed_catalog AS c "+
-		"WHERE c.hash OPERATOR(pg_catalog.=) $1 AND c.concerned OPERATOR(pg_catalog.=) $2)", s.plan.Hash(), o.agentFingerprint).
+		"WHERE c.hash OPERATOR(pg_catalog.=) $1 AND c.concerned OPERATOR(pg_catalog.=) $2)", s.plan.Hash(),
+		o.agentFingerprint).
 		Scan(&there); err != nil || there {
 		return err
 	}

@@ -99,7 +99,10 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	var late atomic.Bool // the database's clock is to be read again
 	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2),
 		Expires: now.Add(seal.TTL * 11 / 12),
-		Rights:  v.state.rightsEpoch, Stale: func() bool { return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset) },
+		Rights:  v.state.rightsEpoch, Stale: func() bool {
+			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion,
+				v.clockOffset)
+		},
 		Late: func() {
 			late.Store(true)
 			s.db.requestProbe()
@@ -171,7 +174,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	// The parameters may not be of the types that the signed path, or an index search on the other path, needs. And
 	// functions of other roles must not see a signed text.
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
-		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
+			verdict.Extended)
 		plain.ExpectsForms = v.ExpectsForms // as where the sizes of tables decide against the signed path
 		v = &plain
 		j, ok = v.Detail.(*judgement)
@@ -244,7 +248,8 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		}
 		return judged
 	}
-	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast,
+	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
+		mayCast:            res.MayCast,
 		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
@@ -408,7 +413,8 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name,
 		s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = identity.attributes, identity.onBehalfOf, identity.purpose
-	t := &execution{s: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs), keys: s.newReturnedKeys(v, runs)}
+	t := &execution{s: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs),
+		keys: s.newReturnedKeys(v, runs)}
 	if now, refused := s.currentView(); refused == nil {
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {

@@ -34,7 +34,7 @@ type state struct {
 	versions         verdict.Versions
 
 	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
-	untrackedTable       string             // a table that attributes are computed from and whose changes no trigger records; "": none
+	untrackedTable       string             // of attributes, and without change triggers; "": none
 	untracked            untrackedRelations // other relations whose changes no trigger records
 	timeCanHide          bool               // time alone can hide a row of some relation
 	timeDependent        timeDependent      // the relations of which it can
@@ -60,7 +60,7 @@ type view struct {
 	state               *state          // nil: refusal says why
 	refusal             *sqlstate.Error // why agents are not served
 	verified            time.Time       // when the last successful probe of the database began
-	tracksDDL           bool            // event triggers count DDL: the database refuses statements that were decided under other catalogs
+	tracksDDL           bool            // event triggers count DDL: the database refuses statements decided before it
 	clockOffset         time.Duration   // the database's clock minus ours
 	catalogVersion      int64           // the version of the catalogs that the probe read, or an older one
 	server              string          // which server was probed

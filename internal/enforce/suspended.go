@@ -207,7 +207,8 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 // a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text. Calls
 // from other functions of the owner do not count: agents call only functions that the policy lists, and their owner
 // answers for what these call.
-func (d *database) usedInDatabase(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
+func (d *database) usedInDatabase(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool,
+	error) {
 	var oids []uint32
 	for _, snap := range snaps {
 		for _, f := range snap.Functions() {

@@ -117,7 +117,8 @@ func (b Bound) Exceeds(allowed string, chained bool) string {
 	w := writer{policy: true, form: probe, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
 	more := ""
 	if b.Wider != nil {
-		more = " AND (" + strings.Join(append(guards(attributesToGuard(b.Wider)), w.write(b.Wider, newRow)), " AND ") + ") IS NOT TRUE"
+		more = " AND (" + strings.Join(append(guards(attributesToGuard(b.Wider)), w.write(b.Wider, newRow)),
+			" AND ") + ") IS NOT TRUE"
 	}
 	if chained && b.Chain != nil && b.Chain.All != "" {
 		more += " AND (told IS NOT NULL AND " + oneOf(b.everybody(), allowed) + ") IS NOT TRUE"

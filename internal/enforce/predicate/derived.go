@@ -27,7 +27,7 @@ type Origin struct {
 	List   List              // without Steps: the column of keys
 	Source *catalog.Relation // whose keys they are
 	Key    string            // its primary key
-	Unless Node              // on the row's own columns: where it is true the row needs no source; nil: every row needs one
+	Unless Node              // on the row's own columns: where true, the row needs no source; nil: every row does
 }
 
 // MaxDepth is how long a chain of rows may be that were made from each other in one table.

@@ -16,7 +16,8 @@ func Flat(n Node, alias string) (string, bool) {
 		return "", false
 	}
 	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(attributesToGuard(n)), w.writeParts(n, catalog.QuoteIdent(alias), w.withUseIndexHint)), " AND "), true
+	return strings.Join(append(guards(attributesToGuard(n)), w.writeParts(n, catalog.QuoteIdent(alias),
+		w.withUseIndexHint)), " AND "), true
 }
 
 func flattens(n Node) bool {

@@ -47,7 +47,8 @@ func (n Own) nullForNull(row, comparison string, negated bool) string {
 
 func (n Own) sql(row string, negated bool) string {
 	if isListType(n.Type) {
-		return n.nullForNull(row, oneOf(n.comparedColumn(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type), negated)
+		return n.nullForNull(row, oneOf(n.comparedColumn(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type),
+			negated)
 	}
 	return equal(n.comparedColumn(row), attr(n.Attribute)+"::"+n.Type)
 }

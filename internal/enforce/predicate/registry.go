@@ -45,7 +45,7 @@ type Registered struct {
 	Of Recorded // the subjects, and the session's own ids; its Record is left empty
 
 	Categories, Purposes []string  // a record lists each of these
-	SessionCategories    []Grantee // so does the session; where Categories is empty, the record lists each of the session's
+	SessionCategories    []Grantee // so does the session; if Categories is empty, the record lists the session's
 	SessionPurposes      []Grantee
 	Streams              []string  // nil: every stream whose rows show one by one
 	Grantees             []Grantee // to whom, apart from everybody
@@ -168,7 +168,8 @@ func (w *writer) consentConditions(n Registered, r, row string) []string {
 		"("+column(r, "expires_at")+" IS NULL OR "+column(r, "expires_at")+
 			" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())",
 		n.streamCondition(r, row))
-	out = append(out, w.requestConditions(n.Categories, n.SessionCategories, func(has listCondition) string { return n.categoryCondition(r, row, has) })...)
+	out = append(out, w.requestConditions(n.Categories, n.SessionCategories,
+		func(has listCondition) string { return n.categoryCondition(r, row, has) })...)
 	out = append(out, w.requestConditions(n.Purposes, n.SessionPurposes,
 		func(has listCondition) string { return has(column(r, "purposes")) })...)
 	if n.Since == "" {

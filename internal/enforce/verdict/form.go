@@ -11,12 +11,12 @@ type Form uint8
 
 // The forms.
 const (
-	PatternPart       Form                             = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
+	PatternPart       Form                             = 1 << iota // a part of a LIKE pattern: short, with few wildcards
 	noTrailingEscape                                               // it does not end in LIKE's escape
-	SearchWords                                                    // of a text search: few words, no long ones, and few dashes
+	SearchWords                                                    // a text search: few and short words, few dashes
 	ShallowJSON                                                    // of a JSON document: few levels
-	RegularExpression                                              // a regular expression that compiles: see SafeRegularExpression
-	TextQuery                                                      // a text search that to_tsquery reads: see SafeTextQuery
+	RegularExpression                                              // see SafeRegularExpression
+	TextQuery                                                      // see SafeTextQuery
 	NonNegative                                                    // a whole number from 0 on, of LIMIT and OFFSET
 	Pattern           = PatternPart | noTrailingEscape             // of LIKE
 )

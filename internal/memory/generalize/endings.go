@@ -66,5 +66,6 @@ func hasNameEnding(w part, p pattern, length int) bool {
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(p.plain)
-	return endingsNoDoubles[rest] || endingsNoDoubles[string(last)+rest] // an ending that begins with the name's last letter has lost it
+	// An ending that begins with the name's last letter has lost it.
+	return endingsNoDoubles[rest] || endingsNoDoubles[string(last)+rest]
 }

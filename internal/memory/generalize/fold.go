@@ -198,7 +198,8 @@ func (p *part) fold(runes []rune) {
 }
 
 // plainLetters are letters without a decomposition, as people write them on keyboards without them.
-var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe"}
+var plainLetters = map[rune]string{'ø': "o", 'đ': "d", 'ł': "l", 'ħ': "h", 'ŧ': "t", 'ð': "d", 'þ': "th", 'æ': "ae",
+	'œ': "oe"}
 
 // expandedLetters are letters without marks as two letters.
 var expandedLetters = map[rune]string{'ø': "oe", 'ß': "ss", 'þ': "th", 'æ': "ae", 'œ': "oe", 'ð': "dh"}

@@ -186,7 +186,8 @@ func findNames(text string, names []pattern) []Finding {
 			w.noDoubles, w.phonetic, w.consonants = dropDoubles(w.plain), phoneticOf(w.latin), consonantsOf(w.latin)
 			for _, n := range names {
 				// Several words together are a name only if they are no ordinary short words.
-				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) && !strange {
+				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspaced) &&
+					!strange {
 					continue
 				}
 				level := matchLevel(w, n, j-i+1, gap)
@@ -270,7 +271,7 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
 			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
 			return Block
-		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, and postpositions follow without a space
+		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, postpositions follow without a space
 			return Warn
 		case !gap && hasChangedStem(w.plain, p):
 			return Block

@@ -57,7 +57,8 @@ func findPlaces(text string) []Finding {
 	const message = "it says where: consider whether that tells the source"
 	out := findMatches(text, addresses, "place", message)
 	out = append(out, findMatches(text, []*regexp.Regexp{namedPlaces}, "place", message)...)
-	out = append(out, findMatches(text, contacts, "contact", "it leads to somebody: take it out unless it is everybody's")...)
+	out = append(out, findMatches(text, contacts, "contact",
+		"it leads to somebody: take it out unless it is everybody's")...)
 	parts := splitParts(text)
 	for i := range parts {
 		name := ""

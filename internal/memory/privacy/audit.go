@@ -264,10 +264,12 @@ func nullable(s string) *string {
 }
 
 // rows are the memories about which the caller may ask. A function of the database decides which.
-func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]foundMemory, error) {
+func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]foundMemory,
+	error) {
 	rows, err := a.control.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
-			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nullable(subject), nullable(kind), nullable(key), after, most)
+			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nullable(subject), nullable(kind), nullable(key), after,
+		most)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}
@@ -275,7 +277,8 @@ func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, af
 		var f foundMemory
 		var subjects, grants, evidence, speaks []*string
 		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
-		f.subjects, f.grants, f.evidence, f.speaks = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence), withoutNulls(speaks)
+		f.subjects, f.grants, f.evidence, f.speaks = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
+			withoutNulls(speaks)
 		return f, err
 	})
 	if err != nil {
@@ -352,7 +355,10 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []foundMem
 		for _, id := range all[1:] {
 			named[id] = true
 		}
-		if i := slices.IndexFunc(out, func(c *candidate) bool { return equalAttributes(c.attributes, logins[login]) }); i >= 0 {
+		if i := slices.IndexFunc(out, func(c *candidate) bool {
+			return equalAttributes(c.attributes,
+				logins[login])
+		}); i >= 0 {
 			out[i].agents = append(out[i].agents, login)
 			continue
 		}
@@ -461,7 +467,8 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 		return nil, fmt.Errorf("ask row security: %w", err)
 	}
 	settings := [][2]string{{seal.Setting, keys.Newest().
-		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
+		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy",
+			Attributes: c.attributes})}}
 	if in != "" && a.privacy.Setting != "" {
 		settings = append(settings, [2]string{a.privacy.Setting, in})
 	}
@@ -516,7 +523,8 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 		visibleSubjects = r.speaks
 	}
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
-		OtherSubjects: len(without(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{}, WithoutConsent: []Viewer{}}
+		OtherSubjects: len(without(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
+		WithoutConsent: []Viewer{}}
 	everybody := seen[candidates[len(candidates)-1]][""].has(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
@@ -628,7 +636,8 @@ const actorSQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT 
 func (a auditor) history(ctx context.Context, r foundMemory) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
 		`+actorSQL+`, coalesce(e.reason, '')
-		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, erasedID)
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`,
+		a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, erasedID)
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)
 	}

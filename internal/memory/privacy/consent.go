@@ -122,7 +122,8 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 		}
 	}
 	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+
-		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.consentColumns(), values...)
+		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.consentColumns(),
+		values...)
 	if err != nil {
 		return nil, fromDatabase(err)
 	}

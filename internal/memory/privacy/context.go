@@ -133,7 +133,8 @@ func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextR
 	return d.enter(ctx, c, e, true)
 }
 
-func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest, mustBeNew bool) (*EnteredContext, error) {
+func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest, mustBeNew bool) (*EnteredContext,
+	error) {
 	participants, err := checkIDs("participants", e.Participants)
 	if err != nil {
 		return nil, err

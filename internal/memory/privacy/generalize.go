@@ -184,7 +184,10 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 		if err != nil {
 			return nil, fromDatabase(err)
 		}
-		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*sourceMemory, error) { return readOriginal(row, m) })
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*sourceMemory, error) {
+			return readOriginal(row,
+				m)
+		})
 		if err != nil {
 			return nil, fromDatabase(err)
 		}
@@ -306,7 +309,8 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 }
 
 // findDerived finds the same belief, drawn from the same memory before and with the same grants; nil: there is none.
-func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization, access []string) (*Memory, error) {
+func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
+	access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
 	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
 		"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
@@ -336,7 +340,8 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 }
 
 // insertDerived inserts the belief, without subjects, and the link to its source.
-func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization, access []string) (*Memory, error) {
+func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
+	access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
 	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{src.store, g.Belief, encode(m.Subjects, nil)}
 	if access != nil {

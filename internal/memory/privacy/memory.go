@@ -56,7 +56,8 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 		return nil, err
 	}
 	if err := firstError(checkText("the content", n.Content, maxContent), checkOptionalID("the store", n.Store),
-		checkOptionalID("the source", n.Source), checkOptionalID("the memory that it was told from", n.ToldFrom)); err != nil {
+		checkOptionalID("the source", n.Source), checkOptionalID("the memory that it was told from",
+			n.ToldFrom)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {

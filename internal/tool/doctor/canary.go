@@ -109,7 +109,8 @@ func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 	}
 	var statements []string
 	for _, shape := range signedCanaryShapes {
-		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s", rls.CanarySignedView())))
+		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s",
+			rls.CanarySignedView())))
 	}
 	err = p.firstColumns(ctx, statements, func(sql, got string, err error) error {
 		var pg *pgconn.PgError

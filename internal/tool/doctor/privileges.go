@@ -116,7 +116,8 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 // rolesExist tells whether all roles exist; if not, checkRoles has reported it.
 func (x *examination) rolesExist() bool { return len(x.roles) == len(x.roleNames()) }
 
-var rolesMissing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles", "Run pgconsent migrate."}}
+var rolesMissing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles",
+	"Run pgconsent migrate."}}
 
 // excessRights is a query of the tables of which a role may change more than the policy says.
 const excessRights = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid

@@ -56,7 +56,8 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys, timedOut: map[catalog.Name]bool{}}
+	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys,
+		timedOut: map[catalog.Name]bool{}}
 	var found []Finding
 	// The fast ones come first.
 	for _, c := range []struct {

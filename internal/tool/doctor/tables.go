@@ -192,7 +192,8 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) !~* 'offset\s+0'
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o IN ('enable_indexscan=off', 'enable_indexscan=false'))
 				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
-				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed, x.exactTables())
+				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed,
+				x.exactTables())
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path",

@@ -40,7 +40,8 @@ type template struct {
 }
 
 // build makes the database that tests copy. An error is of type policy.Errors where a file is at fault.
-func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*template, error) {
+func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*template,
+	error) {
 	b := &template{server: s, file: f, owner: s.owner}
 	if b.owner == "" {
 		if b.owner = f.Owner; b.owner == "" {

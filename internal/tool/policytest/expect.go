@@ -345,7 +345,8 @@ func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([
 }
 
 // visible are the rows that a caller sees.
-func (d *database) visible(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure, error) {
+func (d *database) visible(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure,
+	error) {
 	a, err := d.runAs(ctx, as, id.selected(), login)
 	if err != nil {
 		return nil, nil, err

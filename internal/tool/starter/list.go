@@ -158,7 +158,8 @@ func (s *survey) ownColumns(r *catalog.Relation) bool {
 		return slices.Contains(s.users, r) && s.user.fits(r.Column(r.PrimaryKey[0])) ||
 			s.tenantOf(r).fits(r.Column(r.PrimaryKey[0]))
 	}
-	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grants(roles) != nil || s.isPersonTable(r) && s.consents(r)
+	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grants(roles) != nil || s.isPersonTable(r) &&
+		s.consents(r)
 }
 
 // tenantOf is the attribute whose values are the keys of a table of tenants.

@@ -269,7 +269,8 @@ func (l link) yaml(s *survey) string {
 func (l link) evidence(s *survey) string {
 	what := strings.Join(l.columns, ", ")
 	if l.byName {
-		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what, s.policyName(l.to.Name))
+		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what,
+			s.policyName(l.to.Name))
 	}
 	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.to.Name))
 }

@@ -151,7 +151,8 @@ func (s *survey) collect() {
 		if f.SecurityDefiner {
 			reason = "it is SECURITY DEFINER and would run past row security"
 		}
-		s.other = append(s.other, Denied{s.policyName(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function", reason})
+		s.other = append(s.other, Denied{s.policyName(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function",
+			reason})
 	}
 }
 

@@ -91,7 +91,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		note("%s", s.oneOfSeveral(kind, id))
 	}
 	for _, by := range s.tables {
-		if isConsentRegister(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
+		if isConsentRegister(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by),
+			func(l link) bool { return l.to == r }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
 				"(docs/reference/policy.md)", s.policyName(by.Name))
 		}
@@ -192,7 +193,8 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 				}
 				expires, evidence := "", block.Evidence
 				if until := s.expiryColumn(subject.to, c); until != nil {
-					expires, evidence, asked[until] = ", expires: "+yamlFlow(until.Name), evidence+"; "+until.Name+" looks like its end", true
+					expires, evidence, asked[until] = ", expires: "+yamlFlow(until.Name),
+						evidence+"; "+until.Name+" looks like its end", true
 				}
 				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.policyName(through.Name),
 					s.policyName(subject.to.Name), evidence),

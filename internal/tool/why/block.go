@@ -15,7 +15,8 @@ import (
 )
 
 // block explains a block for a row whose verdicts are known.
-func (e *explainer) block(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block, error) {
+func (e *explainer) block(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block,
+	error) {
 	return e.blockUnderNot(ctx, at, r, holds, false)
 }
 
@@ -187,7 +188,8 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 		return err
 	}
 	if !predicate.Implies(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
-		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStart(pairs, row)); b.Holds {
+		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStart(pairs,
+			row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
 		}
 		b.Targets, b.More = nil, false

@@ -194,7 +194,8 @@ func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role s
 }
 
 // compareWithRowSecurity compares the verdict with what the agent's role sees under row security in the same snapshot.
-func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string, a *Answer) error {
+func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string,
+	a *Answer) error {
 	from := t.Relation.Name.SQL()
 	if t.Columns != nil {
 		from = predicate.RowView(t.Relation.Name).SQL()

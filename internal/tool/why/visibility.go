@@ -108,8 +108,10 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 	return out, nil
 }
 
-// agentAttributes are the attributes of one agent. The seal ends with the savepoint, so that the next agent has its own.
-func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string, error) {
+// agentAttributes are the attributes of one agent. The seal ends with the savepoint, so that the next agent has its
+// own.
+func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string,
+	error) {
 	inner, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -182,7 +184,8 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 }
 
 // run counts for an agent with these attributes.
-func (c subjectCount) run(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (TableVisibility, error) {
+func (c subjectCount) run(ctx context.Context, tx pgx.Tx, subject string,
+	attributes map[string]string) (TableVisibility, error) {
 	out := c.result
 	out.Columns = slices.Clone(out.Columns)
 	into := []any{&out.Rows, &out.Visible, &out.Counted}
