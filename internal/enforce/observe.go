@@ -33,7 +33,7 @@ func (s *state) newObservedPolicy() *observedPolicy {
 
 // observedDecision is what the policy would have done to a text.
 type observedDecision struct {
-	record audit.Observation // the session's members, and what became of an execution, are filled in
+	record audit.Observation // without the session's fields and the result of an execution, which are filled in
 	texts  *comparedTexts    // nil: it cannot be compared
 }
 

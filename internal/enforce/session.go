@@ -100,8 +100,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2),
 		Expires: now.Add(seal.TTL * 11 / 12),
 		Rights:  v.state.rightsEpoch, Stale: func() bool {
-			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion,
-				v.clockOffset)
+			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},
 		Late: func() {
 			late.Store(true)
@@ -457,22 +456,22 @@ func (t *execution) observes(v *verdict.Verdict) {
 type execution struct {
 	s      *session
 	record *audit.Ticket
-	known  bool          // the verdict is one of ours
-	keys   *returnedKeys // nil: nothing is recorded of its rows
+	known  bool          // package enforce made the verdict
+	keys   *returnedKeys // nil: its rows need no record
 
 	mayReturnRows  bool // it may send rows
-	hasSideEffects bool // it may do more
+	hasSideEffects bool // it may do more than send rows
 
 	limits                   []sessionLimit
 	refused                  *sqlstate.Error // by a limit, or a quota
-	reservedRows, unusedRows int64           // taken of the rates; of these, not asked for yet
-	exhausted                *sessionLimit   // the rate that had no more
-	retryAfter               time.Duration   // until it may
+	reservedRows, unusedRows int64           // rows taken from the rates; of these, not given to the proxy yet
+	exhausted                *sessionLimit   // the rate that has no more rows
+	retryAfter               time.Duration   // until it has some
 	reservations             []*reservation
 	settleOnce               sync.Once
 
 	observed *observedDecision
-	claims   map[string]string // that it runs with, by settings, where it may be compared
+	claims   map[string]string // the settings that it runs with, if it may be compared
 }
 
 func (t *execution) Release() *sqlstate.Error {
