@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // watch tries planted faults on the tests of packages.
@@ -51,6 +53,18 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 	if err != nil {
 		return s, nil, err
 	}
+	// One server for all packages that meet the fault: no other fault has changed its roles.
+	folder, err := pgtest.Folder(true)
+	if err != nil {
+		return s, nil, err
+	}
+	defer os.RemoveAll(folder)
+	server, err := pgtest.StartShared(ctx, folder)
+	if err != nil {
+		return s, nil, err
+	}
+	defer server.Stop()
+	f := fault{overlay: overlay, binary: filepath.Join(dir, "suite"), folder: folder}
 	own := "./" + path.Dir(m.File)
 	all := watchers(w.packages, own)
 	for _, target := range []string{targetTest, targetTestAll} {
@@ -58,7 +72,7 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 			if target == targetTestAll && pkg != own && pkg != "./test/e2e" {
 				continue
 			}
-			test, others, err := w.try(ctx, pkg, filepath.Join(dir, "suite"), overlay, target == targetTest)
+			test, others, err := w.try(ctx, pkg, f, target == targetTest)
 			for _, o := range others {
 				noise = append(noise, Seen{pkg, o})
 			}
@@ -73,16 +87,23 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 	return Sighting{Target: targetNone}, noise, nil
 }
 
+// fault is a planted fault that is being tried.
+type fault struct {
+	overlay string // for the compiler
+	binary  string // of the package whose tests run
+	folder  string // of the server
+}
+
 // try runs a package's tests with a fault; test is the first that fails with it and passes without it.
-func (w *watch) try(ctx context.Context, pkg, binary, overlay string, short bool) (test string, noise []string,
-	err error) {
-	if err := w.build(ctx, pkg, binary, "-overlay", overlay); err != nil {
+func (w *watch) try(ctx context.Context, pkg string, f fault, short bool) (test string, noise []string, err error) {
+	if err := w.build(ctx, pkg, f.binary, "-overlay", f.overlay); err != nil {
 		return "", nil, err
 	}
 	// A test that builds the program itself builds it with the fault, too.
-	env := append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	env := append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+f.overlay),
+		pgtest.ClusterVariable+"="+f.folder)
 	for {
-		failing, err := w.run(ctx, pkg, binary, env, short, ".", noise)
+		failing, err := w.run(ctx, pkg, f.binary, env, short, ".", noise)
 		if failing == "" || err != nil {
 			return "", noise, err
 		}
