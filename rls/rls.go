@@ -117,15 +117,6 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement { return migrations.MakeAl
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement { return migrations.DropAll(p.Objects(f)) }
 
-// Tables returns the tables that the statements change: those of the policy, and those that rules read besides.
-func (p *Plan) Tables() []catalog.Name {
-	var out []catalog.Name
-	for _, r := range Tables(p.facts.policy) {
-		out = append(out, r.Name)
-	}
-	return out
-}
-
 // Tables are those that a policy's predicates concern, each once: the listed ones and those read besides.
 func Tables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation

@@ -389,6 +389,11 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 			doc, c, err = d.next, waiting, nil
 		}
 	}
+	if err != nil || c.plan.Hash() != o.installed.Hash {
+		if written, of, ok := d.readWritten(snap, o); ok {
+			doc, c, err = written, of, nil
+		}
+	}
 	if err == nil {
 		err = o.installed.Fits(c.plan)
 	}
@@ -505,7 +510,7 @@ func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.S
 	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
 		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	}
-	if failed != nil && refused.Code == "55P03" {
+	if isLocked(failed) {
 		return nil, nil, false, fmt.Errorf(
 			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
 				"it is: %w", errMoving, failed)
@@ -526,6 +531,12 @@ func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.S
 	d.read = time.Now()
 	snap, grown = snap.Without(waiting)
 	return snap, grown, concerned == o.concerned, nil
+}
+
+// isLocked tells whether a statement gave up waiting for a lock.
+func isLocked(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "55P03"
 }
 
 type compiled struct {
@@ -582,7 +593,10 @@ func (d *database) check(ctx context.Context, s *state) error {
 			d.checked = time.Now()
 			return err
 		}
-		if err != nil && !errors.As(err, &shut) {
+		switch {
+		case isLocked(err):
+			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errMoving, err)
+		case err != nil && !errors.As(err, &shut):
 			return err
 		}
 		if d.shut, d.shutWhy = err != nil, shut.Why; d.shut {

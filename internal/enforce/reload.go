@@ -90,6 +90,22 @@ func (d *database) follow() {
 	}
 }
 
+// readWritten reads the policy's files again where another policy is installed than those that are known: they were
+// written, and pgconsent migrate has run, since the files were looked at. It is false where they are not what is
+// installed. The caller holds mu.
+func (d *database) readWritten(snap *catalog.Snapshot, o observation) (*policy.Document, compiled, bool) {
+	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
+	if err != nil {
+		return nil, compiled{}, false
+	}
+	c, err := d.compile(doc, snap)
+	if err != nil || c.plan.Hash() != o.installed.Hash {
+		return nil, compiled{}, false
+	}
+	d.files = watch
+	return doc, c, true
+}
+
 // vouch looks at the database and asks Check whether it holds the wall of a state that is not in force yet. The caller
 // holds mu.
 func (d *database) vouch(s *state) error {
