@@ -122,7 +122,7 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 		j.no(-1, "it reads something besides")
 	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
 		j.no(-1, "it does not begin with SELECT")
-	case j.ref.kept != "":
+	case j.ref.kept != mayInject:
 		j.no(j.ref.start, "the table stands with %s", j.ref.kept)
 	case w.mode == RLS:
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,

@@ -49,11 +49,11 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		return
 	}
 	if ref.relation.HasChildren {
-		ref.keep("COPY of a table with children") // COPY reads the table without its children, a query would not
+		ref.keep(copyOfParent) // COPY reads the table without its children, a query would not
 	}
 	i := w.source.At(ref.start)
 	if w.source.Kind(i-1) == sqltext.Binary {
-		ref.keep("COPY BINARY") // has no form with a query
+		ref.keep(copyBinary) // has no form with a query
 	}
 	if len(c.Attlist) == 0 {
 		ref.whole = true
@@ -69,7 +69,7 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		name := n.GetString_().GetSval()
 		w.column(name, ref.start)
 		if ref.relation.Column(name) == nil {
-			ref.keep("an unknown column") // the server says which
+			ref.keep(unknownCopyColumn) // the server says which
 		}
 	}
 }

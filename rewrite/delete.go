@@ -12,7 +12,7 @@ func (w *walker) deleteStmt(s *sqltext.DeleteStmt) map[string]bool {
 		}
 		own.add(t.item)
 		for _, n := range s.UsingClause {
-			w.fromItem(n, own, nil, "")
+			w.fromItem(n, own, nil, mayInject)
 		}
 		w.where(s.WhereClause)
 		return w.returning(&s.ReturningList)

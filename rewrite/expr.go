@@ -264,7 +264,7 @@ func (i *fromItem) wholeRow(expanded bool) {
 		return
 	}
 	i.readWhole()
-	i.ref.keep("a whole-row reference")
+	i.ref.keep(wholeRowReference)
 }
 
 // schemaQualified visits schema.table.column, which reaches a table without alias only.
@@ -310,7 +310,7 @@ func (w *walker) unqualifyColumns() {
 			}
 			q.column.Fields = q.column.Fields[1:]
 		default:
-			q.item.ref.keep("schema.table.column")
+			q.item.ref.keep(schemaQualifiedColumn)
 			q.item.ref.qualified = append(q.item.ref.qualified, q.column)
 		}
 	}

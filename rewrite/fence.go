@@ -83,9 +83,9 @@ func (w *walker) isFenced(ref *reference) bool {
 		return false
 	}
 	switch ref.kept {
-	case "GROUP BY the primary key": // what is grouped by a key, and by no distance, is not sorted by one
+	case groupByPrimaryKey: // what is grouped by a key, and by no distance, is not sorted by one
 		return false
-	case "ONLY", "t *", "tableoid":
+	case onlyTable, starTable, tableOIDColumn:
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 			"relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.kept).
 			WithHint("Write the search as the statement: SELECT ... FROM %s ORDER BY a distance LIMIT a number.",

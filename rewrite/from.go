@@ -7,8 +7,8 @@ import (
 )
 
 // fromItem visits an item of FROM and adds what it names to own. Only LATERAL items see those before them. kept is why
-// tables in it must stay tables, or "".
-func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
+// tables in it must stay tables, or mayInject.
+func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept notInjectedReason) {
 	if own.inSight+len(own.items) >= maxItems {
 		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement has more than %d items of FROM in one scope", maxItems).
@@ -59,7 +59,7 @@ func (w *walker) alias(a *sqltext.Alias) (name string, renamed bool) {
 	return a.Aliasname, len(a.Colnames) > 0
 }
 
-func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kept string) {
+func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kept notInjectedReason) {
 	if rv.GetSchemaname() == "" && rv.GetCatalogname() == "" {
 		if columns, found := w.ctes.lookup(rv.GetRelname()); found {
 			w.saw("RangeVar")
@@ -95,13 +95,13 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 		return
 	}
 	if renamed {
-		ref.keep("column aliases")
+		ref.keep(columnAliases)
 		ref.whole, ref.row = true, true
 		item.columns = renamedColumns(rv.GetAlias().GetColnames())
 	} else if ref.relation != nil {
 		item.columns = columnSet(ref.relation)
 	}
-	if kept != "" {
+	if kept != mayInject {
 		ref.keep(kept)
 	}
 	own.add(item)
@@ -115,10 +115,10 @@ func columnSet(r *catalog.Relation) map[string]bool {
 	return columns
 }
 
-func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) {
+func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept notInjectedReason) {
 	w.saw("JoinExpr")
 	if j.Alias != nil || j.JoinUsingAlias != nil {
-		kept = "an alias of the join"
+		kept = joinAlias
 	}
 	before := len(own.items)
 	w.fromItem(j.Larg, own, parent, kept)

@@ -179,7 +179,7 @@ func (v *vetter) relations() {
 			v.no("it reads %s", ref.name.Name)
 		case ref.fetch != nil:
 			v.no("%s has columns by key", ref.name.Name)
-		case ref.kept != "":
+		case ref.kept != mayInject:
 			v.no("%s: %s", ref.name.Name, ref.kept)
 		case ref.fragment.door:
 			doors++

@@ -48,7 +48,7 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 			return nil
 		}
 		own.add(t.item)
-		w.fromItem(s.SourceRelation, own, nil, "")
+		w.fromItem(s.SourceRelation, own, nil, mayInject)
 		w.expr(s.JoinCondition)
 		for _, n := range s.MergeWhenClauses {
 			w.mergeWhen(t, n.GetMergeWhenClause())

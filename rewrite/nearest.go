@@ -44,7 +44,7 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 		return false
 	}
 	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate ||
-		ref.kept == "a whole-row reference" || w.tableOID {
+		ref.kept == wholeRowReference || w.tableOID {
 		return false
 	}
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {

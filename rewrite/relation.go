@@ -30,7 +30,7 @@ type reference struct {
 	table      int   // the token TABLE of "TABLE t", else -1
 	columnsEnd int32 // in COPY, behind the column list
 
-	kept     string // why the relation stays a relation; "" if it may become a subquery
+	kept     notInjectedReason
 	shares   bool   // another item of its FROM has the same name
 	whole    bool   // all columns are read
 	row      bool   // otherwise than by a * in a list of targets
@@ -43,8 +43,8 @@ type reference struct {
 	qualified []*sqltext.ColumnRef // that name it with its schema
 }
 
-func (r *reference) keep(why string) {
-	if r.kept == "" {
+func (r *reference) keep(why notInjectedReason) {
+	if r.kept == mayInject {
 		r.kept = why
 	}
 }
@@ -176,10 +176,10 @@ func (w *walker) locate(ref *reference) bool {
 	}
 	if w.source.Kind(last+1) == sqltext.Star {
 		ref.starEnd = w.source.Tokens[last+1].End
-		ref.keep("t *")
+		ref.keep(starTable)
 	}
 	if !ref.rangeVar.GetInh() {
-		ref.keep("ONLY")
+		ref.keep(onlyTable)
 	}
 	return true
 }
@@ -213,7 +213,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		}
 		if ref.written { // one with predicates in it is not updatable
 			if w.mode == AlwaysInjected {
-				w.refuseAt(bare(ref, ref.kept), ref.start)
+				w.refuseAt(bare(ref, ref.kept.String()), ref.start)
 				return
 			}
 			w.bare = true
@@ -233,12 +233,12 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	inject := (w.mode == Both || w.mode == AlwaysInjected) && !ref.fragment.open
-	if inject && ref.kept == "" && ref.fragment.gated && !signable {
-		ref.keep("the text cannot be signed")
+	if inject && ref.kept == mayInject && ref.fragment.gated && !signable {
+		ref.keep(unsignedText)
 	}
-	if inject && ref.kept != "" {
+	if inject && ref.kept != mayInject {
 		if w.mode == AlwaysInjected {
-			w.refuseAt(bare(ref, ref.kept), ref.start)
+			w.refuseAt(bare(ref, ref.kept.String()), ref.start)
 			return
 		}
 		inject, w.bare = false, true

@@ -112,7 +112,7 @@ func (s *scope) keepDuplicates() {
 	for _, item := range s.items {
 		if len(s.byName[item.name]) > 1 && item.ref != nil {
 			item.ref.shares = true
-			item.ref.keep("two items of one name")
+			item.ref.keep(itemsOfOneName)
 		}
 	}
 }

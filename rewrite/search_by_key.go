@@ -183,7 +183,7 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 	ref := f.of[rv]
 	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door ||
 		ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil ||
-		ref.kept != "" && !(f.written != nil && (ref.kept == keptWritten || ref.kept == keptBeside)) || ref.shares ||
+		ref.kept != mayInject && !(f.written != nil && (ref.kept == writeTargetTable || ref.kept == writesOrLocks)) || ref.shares ||
 		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
 		return
 	}

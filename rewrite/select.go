@@ -36,7 +36,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	first := len(w.references)
 	w.findKeys(s)
 	for _, item := range s.FromClause {
-		w.fromItem(item, own, parent, "")
+		w.fromItem(item, own, parent, mayInject)
 	}
 	own.keepDuplicates()
 	w.lockingClauses(s, own, first)
@@ -249,7 +249,7 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 		key := i.ref.relation.PrimaryKey
 		if len(key) > 0 && (grouped[""] || !slices.ContainsFunc(key, func(column string) bool { return !grouped[column] })) {
-			i.ref.keep("GROUP BY the primary key")
+			i.ref.keep(groupByPrimaryKey)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
 		}
 		own.add(t.item)
 		for _, n := range s.FromClause {
-			w.fromItem(n, own, nil, "")
+			w.fromItem(n, own, nil, mayInject)
 		}
 		w.setList(t, s.TargetList)
 		w.where(s.WhereClause)

@@ -59,8 +59,8 @@ func (w *walker) leaveOut(ref *reference, inner string) {
 }
 
 // besideColumns are the reasons for which a relation stays as it is that speak for no more than its columns.
-var besideColumns = []string{"", keptBeside, "column aliases", "a whole-row reference", "schema.table.column",
-	"the text cannot be signed"}
+var besideColumns = []notInjectedReason{mayInject, writesOrLocks, columnAliases, wholeRowReference,
+	schemaQualifiedColumn, unsignedText}
 
 func waitingRefusal(name catalog.Name) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonStale,

@@ -174,7 +174,7 @@ func (w *walker) systemColumns() {
 			return
 		}
 		if w.tableOID {
-			ref.keep("tableoid")
+			ref.keep(tableOIDColumn)
 		}
 	}
 }

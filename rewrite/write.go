@@ -12,12 +12,6 @@ import (
 // A statement that writes goes past the row policies of the database alone: its target must stay a table, and its text is
 // not signed where the owner's triggers may run inside it. What it reads besides stays a table as well.
 
-// Why relations of such a statement stay as they are.
-const (
-	keptWritten = "the target of a statement that writes"
-	keptBeside  = "a statement that writes or locks rows"
-)
-
 // written is the target of a statement that writes.
 type written struct {
 	ref   *reference
@@ -55,7 +49,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 			return nil
 		}
 	}
-	ref.keep(keptWritten)
+	ref.keep(writeTargetTable)
 	ref.written = true
 	w.writes = true
 	item := &fromItem{name: rv.GetRelname(), ref: ref, bare: rv.Alias == nil, columns: columnSet(ref.relation)}
@@ -75,7 +69,7 @@ func (w *walker) settleWrites() {
 	}
 	for _, ref := range w.references[w.first:] {
 		if ref.fragment != nil {
-			ref.keep(keptBeside)
+			ref.keep(writesOrLocks)
 		}
 	}
 }
