@@ -41,21 +41,21 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 
 // brings notes a type of which the statement may have values, and the collations of what it is made of: those of a
 // domain, and of the attributes of a composite type.
-func (w *walker) brings(t uint32) {
-	w.present[t]++
+func (w *walker) noteValueType(t uint32) {
+	w.valueTypes[t]++
 	for _, name := range w.snap.Collations(t) {
 		w.collations[name] = true
 	}
 }
 
 // bringsRow is brings for the row type of a relation.
-func (w *walker) bringsRow(n catalog.Name) {
+func (w *walker) noteRowType(n catalog.Name) {
 	r, found := w.snap.Relation(n)
 	if !found {
 		return
 	}
 	for _, c := range r.Columns {
-		w.brings(c.TypeOID)
+		w.noteValueType(c.TypeOID)
 		if c.Collation != "" {
 			w.collations[c.Collation] = true
 		}
@@ -80,7 +80,7 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 		}
 		for _, f := range w.snap.FunctionsNamed(schema, function) {
 			for _, t := range f.Results {
-				w.brings(t)
+				w.noteValueType(t)
 			}
 		}
 	}
@@ -100,28 +100,30 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	}
 	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)),
 		func(name string) bool { return !slices.Contains(byteCollations, name) })
-	if custom && w.searchesPrefix() || len(all) > 1 && w.meets(tree, w.collations) {
+	if custom && w.hasPrefixSearch() || len(all) > 1 && w.mixesCollations(tree, w.collations) {
 		w.refuse(refusal("CollateClause(several)"))
 	}
 }
 
-func (w *walker) searchesPrefix() bool { return w.prefixes || w.functions["pg_catalog.starts_with"] }
+func (w *walker) hasPrefixSearch() bool {
+	return w.hasPrefixOperator || w.functions["pg_catalog.starts_with"]
+}
 
 // columnCollations returns the collations of the columns that are read, with those that are there without them. protected
 // tells whether rows may be hidden from the agent.
 func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 	all = maps.Clone(w.collations)
-	maps.Copy(all, w.explicit)
+	maps.Copy(all, w.explicitCollations)
 	for _, ref := range w.references {
 		if ref.fragment == nil {
 			continue
 		}
-		protected = protected || !ref.fragment.open
+		protected = protected || !ref.fragment.showsAllRows
 		if ref.relation == nil {
 			continue
 		}
 		for _, c := range ref.relation.Columns {
-			if !ref.whole && !w.names[c.Name] {
+			if !ref.allColumns && !w.columnNames[c.Name] {
 				continue
 			}
 			for _, name := range w.snap.Collations(c.TypeOID) {
@@ -129,7 +131,7 @@ func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 			}
 			if c.Collation != "" {
 				all[c.Collation] = true
-				protected = protected || c.Nondeterministic && w.searchesPrefix()
+				protected = protected || c.Nondeterministic && w.hasPrefixSearch()
 			}
 		}
 	}

@@ -44,19 +44,19 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		return
 	}
 	ref.copyStmt, ref.columnsEnd = c, ref.end
-	if ref.fragment.stands() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
+	if ref.fragment.isView() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
 		w.refuseAt(refusal("CopyStmt.relation"), ref.start)
 		return
 	}
 	if ref.relation.HasChildren {
-		ref.keep(copyOfParent) // COPY reads the table without its children, a query would not
+		ref.doNotInject(copyOfParent) // COPY reads the table without its children, a query would not
 	}
 	i := w.source.At(ref.start)
 	if w.source.Kind(i-1) == sqltext.Binary {
-		ref.keep(copyBinary) // has no form with a query
+		ref.doNotInject(copyBinary) // has no form with a query
 	}
 	if len(c.Attlist) == 0 {
-		ref.whole = true
+		ref.allColumns = true
 		return
 	}
 	for ; i < len(w.source.Tokens); i++ {
@@ -69,7 +69,7 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		name := n.GetString_().GetSval()
 		w.column(name, ref.start)
 		if ref.relation.Column(name) == nil {
-			ref.keep(unknownCopyColumn) // the server says which
+			ref.doNotInject(unknownCopyColumn) // the server says which
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 		w.addColumns(t.ref, columns)
 	}
 	for _, name := range columns {
-		w.names[name] = true
+		w.columnNames[name] = true
 		if !slices.Contains(t.table.Write.CopyColumns, name) { // the server would speak of the view
 			w.refuseColumn(t, name, t.table.Write.CopyColumns, t.ref.start)
 		}
@@ -64,7 +64,7 @@ func (w *walker) addColumns(ref *reference, columns []string) {
 }
 
 // settleCopyFrom puts the view in the place of the table.
-func (w *walker) settleCopyFrom(ref *reference) {
+func (w *walker) editCopyFrom(ref *reference) {
 	rv, view := ref.rangeVar, predicate.CopyView(ref.name)
 	w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 }

@@ -23,27 +23,27 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	}
 	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RLS, policy.FilteredCopy: Both, policy.SignedCopy: AlwaysSigned}[of]
 	r := New(snap, p, mode)
-	r.view = true
-	r.fetches = false             // a view has a list's columns, whatever its query asks for
+	r.isView = true
+	r.hasKeyOnlyColumns = false   // a view has a list's columns, whatever its query asks for
 	for _, v := range p.Views() { // those that it reads need not be listed
-		r.protected[v.Relation.Name] = r.viewFragment(v)
+		r.fragments[v.Relation.Name] = r.viewFragment(v)
 	}
 	tables := p.Tables()
 	for _, c := range p.Children() { // the plan that makes the copy puts them under their rules, too
 		if c.ReadableByName {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
 			f := newFragment(t, mode)
-			f.door = false
-			r.protected[c.Relation.Name] = f
+			f.hasSignedView = false
+			r.fragments[c.Relation.Name] = f
 			tables = append(slices.Clip(tables), t)
 		}
 	}
 	if of == policy.FilteredCopy {
 		for _, t := range tables {
-			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
-				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
+			if f := r.fragments[t.Relation.Name]; !f.isView() && !f.showsAllRows {
+				f.setSubquery(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
 					catalog.QuoteIdent(t.Relation.Name.Name))
-				f.gated = false // the predicate reads as row policies do
+				f.needsSignature = false // the predicate reads as row policies do
 			}
 		}
 	}
@@ -60,21 +60,21 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	case len(result.Effects) != 1 || !result.Effects[0].Reads:
 		return "", false, fmt.Errorf("it is no query")
 	}
-	return result.Text, result.bare, nil
+	return result.Text, result.lacksPredicate, nil
 }
 
 // viewFragment is what stands for a view: the name of its copy.
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
-	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.PartlyFiltered,
-		door: v.SignedQuery != ""}
-	f.kept = f.door && !slices.ContainsFunc(v.Tables,
-		func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
-	f.stored = slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.stored })
+	f := &fragment{visible: v.Relation, view: rowViewName(v.Relation.Name, r.mode), viewTables: v.Tables, lacksPredicate: v.PartlyFiltered,
+		hasSignedView: v.SignedQuery != ""}
+	f.materialized = f.hasSignedView && !slices.ContainsFunc(v.Tables,
+		func(n catalog.Name) bool { t := r.fragments[n]; return t != nil && t.hasSignedView && !t.materialized })
+	f.lacksRowSecurity = slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.fragments[n]; return t != nil && t.lacksRowSecurity })
 	return f
 }
 
 // standIn is the view of ours that is read in place of a relation.
-func standIn(n catalog.Name, mode Mode) catalog.Name {
+func rowViewName(n catalog.Name, mode Mode) catalog.Name {
 	if mode == Both || mode == AlwaysInjected {
 		return predicate.FilteredRowView(n)
 	}
@@ -83,7 +83,7 @@ func standIn(n catalog.Name, mode Mode) catalog.Name {
 
 // condition writes the sub-select of a table's visible rows, in which the table has the name row. It is parsed when a
 // statement needs it: each view has a rewriter of its own, and reads few of the tables.
-func (f *fragment) condition(t *policy.Table, condition, row string) {
+func (f *fragment) setSubquery(t *policy.Table, condition, row string) {
 	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql
 	f.subquery = sync.OnceValue(func() *sqltext.Node {

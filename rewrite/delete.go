@@ -5,7 +5,7 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 // deleteStmt visits DELETE and returns the names of the columns that it returns, or nil.
 func (w *walker) deleteStmt(s *sqltext.DeleteStmt) map[string]bool {
 	w.saw("DeleteStmt")
-	return w.within(s.WithClause, func(own *scope) map[string]bool {
+	return w.withScope(s.WithClause, func(own *scope) map[string]bool {
 		t := w.target(s.Relation, "DELETE")
 		if t == nil {
 			return nil

@@ -27,7 +27,7 @@ func (w *walker) unlistenStmt() verdict.Effect {
 
 // resets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's seal,
 // which they take away: the seal can only be set between messages, outside transactions.
-func resets(effects []verdict.Effect) *sqlstate.Error {
+func checkResets(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {
 		switch e.Kind {

@@ -27,7 +27,7 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt) {
 	outer := w.functions
 	w.functions = map[string]bool{}
 	w.selectStmt(query, nil)
-	plain := len(w.references) == w.first
+	plain := len(w.references) == w.firstReference
 	for name := range w.functions {
 		outer[name] = true
 		plain = plain && strings.HasPrefix(name, "pg_catalog.")

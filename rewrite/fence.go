@@ -16,18 +16,18 @@ import (
 // rule before the rest.
 
 // fences finds the relations to be fenced in. search is the table of a search with a twin, or nil.
-func (w *walker) fences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
-	if slices.ContainsFunc(w.references, func(ref *reference) bool { return w.approximates(ref) || w.overflowsBy(ref) }) {
-		w.fenced = sqltext.Ordered(tree, distances)
-		delete(w.fenced, search)
+func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
+	if slices.ContainsFunc(w.references, func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
+		w.fencedTables = sqltext.Ordered(tree, distanceOperators)
+		delete(w.fencedTables, search)
 	}
-	if w.fenced == nil {
-		w.fenced = map[*sqltext.RangeVar]bool{}
+	if w.fencedTables == nil {
+		w.fencedTables = map[*sqltext.RangeVar]bool{}
 	}
-	if w.barred {
+	if w.mayFail {
 		for _, ref := range w.references {
-			if ref.fragment != nil && ref.fragment.stored {
-				w.fenced[ref.rangeVar] = true
+			if ref.fragment != nil && ref.fragment.lacksRowSecurity {
+				w.fencedTables[ref.rangeVar] = true
 			}
 		}
 	}
@@ -35,35 +35,35 @@ func (w *walker) fences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
 
 // overflowsBy tells whether an index may put rows of a relation in order by a distance that fails for some of them,
 // before the rule is asked: those of points, circles and other shapes, and with btree_gist of numbers and times.
-func (w *walker) overflowsBy(ref *reference) bool {
+func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
 		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
-			return slices.Contains(shapes, w.snap.BaseType(c.TypeOID))
+			return slices.Contains(distanceTypes, w.snap.BaseType(c.TypeOID))
 		})
 	}
 	if slices.ContainsFunc(w.snap.OperatorsNamed("", "<->"), func(o *catalog.Operator) bool {
-		return o.Extension != "" && !slices.Contains(exactDistances, o.Extension)
+		return o.Extension != "" && !slices.Contains(safeDistanceExtensions, o.Extension)
 	}) {
 		return true
 	}
-	return over(ref.relation) || slices.ContainsFunc(ref.fragment.tables, func(name catalog.Name) bool {
+	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
 		return ok && over(r)
 	})
 }
 
 // shapes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
-var shapes = []uint32{600, 601, 602, 603, 604, 628, 718}
+var distanceTypes = []uint32{600, 601, 602, 603, 604, 628, 718}
 
 // exactDistances are extensions whose distances fail for no value.
-var exactDistances = []string{"pg_trgm", "cube", "vector"}
+var safeDistanceExtensions = []string{"pg_trgm", "cube", "vector"}
 
 // approximates tells whether an approximate index may lie under a relation: its own, that of a part, or of what a view
 // reads.
-func (w *walker) approximates(ref *reference) bool {
+func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
@@ -71,7 +71,7 @@ func (w *walker) approximates(ref *reference) bool {
 		return r.Approximate || r.HasChildren &&
 			slices.ContainsFunc(w.snap.Relations(), func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
 	}
-	return over(ref.relation) || slices.ContainsFunc(ref.fragment.tables, func(name catalog.Name) bool {
+	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
 		return ok && over(r)
 	})
@@ -79,15 +79,15 @@ func (w *walker) approximates(ref *reference) bool {
 
 // isFenced tells whether a reference is to be fenced in, and refuses where that cannot be written.
 func (w *walker) isFenced(ref *reference) bool {
-	if !w.fenced[ref.rangeVar] || ref.copyStmt != nil || !(w.approximates(ref) || w.overflowsBy(ref) || ref.fragment.stored) {
+	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil || !(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
 		return false
 	}
-	switch ref.kept {
+	switch ref.notInjectedBecause {
 	case groupByPrimaryKey: // what is grouped by a key, and by no distance, is not sorted by one
 		return false
 	case onlyTable, starTable, tableOIDColumn:
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
-			"relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.kept).
+			"relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.notInjectedBecause).
 			WithHint("Write the search as the statement: SELECT ... FROM %s ORDER BY a distance LIMIT a number.",
 				ref.name.SQL()), ref.start)
 		return false
@@ -101,5 +101,5 @@ func (w *walker) fence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
 		inner = everyColumn + inner + ")"
 	}
-	w.subselect(ref, inner, true)
+	w.replaceBySubselect(ref, inner, true)
 }

@@ -15,10 +15,10 @@ var errFragment = errors.New("rewrite: a predicate or a pin of the policy does n
 
 // callee is what a function name means.
 type callee struct {
-	name     catalog.Name     // how the call is spelled; zero: as it stands
-	recorded string           // for the record
-	or       string           // for the record: what the name may mean besides
-	listed   *policy.Function // if the policy lists it
+	name         catalog.Name     // how the call is spelled; zero: as it stands
+	recorded     string           // for the record
+	alsoRecorded string           // for the record: what the name may mean besides
+	listed       *policy.Function // if the policy lists it
 }
 
 // funcCall visits a call.
@@ -51,12 +51,12 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 	case spelledByName:
 		called, refused := w.callee(schema, name, f)
 		if refused != nil && name == "set_config" && (schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
-			if plain, why := w.setsPlainly(f); plain || why != nil {
+			if plain, why := w.isPlainSetConfig(f); plain || why != nil {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
 			}
 		}
 		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
-			settingsCall(w.scope.query) == f && setsWhereNamed(w.scope.query) && len(w.snap.FunctionsNamed(schema, name)) == 0 {
+			settingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) && len(w.snap.FunctionsNamed(schema, name)) == 0 {
 			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
 		}
 		if refused != nil {
@@ -64,11 +64,11 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			return
 		}
 		w.functions[called.recorded] = true
-		if called.or != "" {
-			w.functions[called.or] = true
+		if called.alsoRecorded != "" {
+			w.functions[called.alsoRecorded] = true
 		}
-		w.namedArguments(name, f.Args)
-		if standIn, ok := w.arguments(schema, name, f); ok {
+		w.checkNameArguments(name, f.Args)
+		if standIn, ok := w.checkArguments(schema, name, f); ok {
 			called.name = standIn
 		}
 		if called.listed != nil && len(called.listed.Pins) > 0 {
@@ -155,7 +155,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		return callee{}, undefinedFunction(name)
 	}
 	named := w.snap.FunctionsNamed(schema, name)
-	others := slices.DeleteFunc(slices.Clone(named), func(other *catalog.Function) bool { return !takes(other, f) })
+	others := slices.DeleteFunc(slices.Clone(named), func(other *catalog.Function) bool { return !takesArguments(other, f) })
 	inCatalog := schema == "" && w.snap.HasCatalogFunction(name)
 	if len(others) == 0 && (inCatalog || len(named) == 0) {
 		if inCatalog {
@@ -174,7 +174,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		case f.Kind == 'p':
 			return callee{}, undefinedFunction(name)
 		case isListed:
-		case w.makesRange(f):
+		case w.isRangeFunction(f):
 		case extensionFunctions.allows(f.Extension, name):
 		case extensionFunctions[f.Extension][name].class == classRefuse:
 			return callee{}, unavailableFunction(name, "It "+extensionFunctions[f.Extension][name].why+".")
@@ -197,7 +197,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		}
 		both := callee{recorded: c.recorded} // by its arguments: avg of numbers, or avg of vectors
 		if listed != nil {
-			both.or = first.String()
+			both.alsoRecorded = first.String()
 		}
 		return both, nil
 	}
@@ -241,7 +241,7 @@ func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.
 		return callee{}, undefinedFunction(name)
 	}
 	for _, t := range found {
-		w.brings(t.OID)
+		w.noteValueType(t.OID)
 		if refused := w.castRefusal(t, at); refused != nil {
 			return callee{}, refused
 		}
@@ -279,13 +279,13 @@ func overloadedFunction(name string) *sqlstate.Error {
 }
 
 // takes tells whether a call may be one of the function, by the number of its arguments.
-func takes(f *catalog.Function, call *sqltext.FuncCall) bool {
+func takesArguments(f *catalog.Function, call *sqltext.FuncCall) bool {
 	n := len(call.Args)
 	return f.Variadic || call.FuncVariadic || call.AggWithinGroup || n <= len(f.ArgTypes) && n >= len(f.ArgTypes)-f.Defaults
 }
 
 // makesRange tells whether a function is one that PostgreSQL made for a range type that agents may use.
-func (w *walker) makesRange(f *catalog.Function) bool {
+func (w *walker) isRangeFunction(f *catalog.Function) bool {
 	if f.RangeType == 0 {
 		return false
 	}
@@ -314,7 +314,7 @@ func stringNode(s string) *sqltext.Node {
 
 // arguments judges the few functions that are allowed with certain arguments only. It returns the stand-in that answers
 // for other arguments.
-func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
+func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
 	if w.refused != nil {
 		return catalog.Name{}, false
 	}
@@ -363,14 +363,14 @@ const samplingMethods = "sampling methods"
 
 // attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to
 // the type b, where a has no column b. It tells whether that may be a function of the policy's.
-func (w *walker) attribute(name string, location int32) (listed bool) {
+func (w *walker) attributeNotation(name string, location int32) (listed bool) {
 	if w.refused != nil {
 		return false
 	}
 	if slices.Contains(nameFunctions, name) {
 		w.collations["C"] = true
 	}
-	w.prefixes = w.prefixes || name == "starts_with"
+	w.hasPrefixOperator = w.hasPrefixOperator || name == "starts_with"
 	others := w.snap.FunctionsNamed("", name)
 	allowed := true
 	for _, f := range others {
@@ -388,7 +388,7 @@ func (w *walker) attribute(name string, location int32) (listed bool) {
 		allowed = allowed && (c.class == classAllow && !shadowed && name != "current_setting" || c.why == samplingMethods)
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
-		w.brings(t.OID)
+		w.noteValueType(t.OID)
 		allowed = allowed && w.castRefusal(t, location) == nil
 	}
 	if !allowed {

@@ -14,8 +14,8 @@ import (
 //
 // It adds columns that the SELECT names, of an item whose whole key stands in GROUP BY; so no group is divided by them.
 // Where it is not certain that this is so, nothing is added, and PostgreSQL says what is missing.
-func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
-	if w.refused != nil || w.copied || len(s.GroupClause) == 0 {
+func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
+	if w.refused != nil || w.repeated || len(s.GroupClause) == 0 {
 		return
 	}
 	var added []catalog.Name // an item's name and a column
@@ -26,7 +26,7 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 		named := namedColumns(s, item, own)
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
-				if !w.compares(c) {
+				if !w.canGroupBy(c) {
 					continue // PostgreSQL would have to compare what it cannot, and says now that the column is not grouped
 				}
 				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
@@ -66,8 +66,8 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 // groupedByKey tells whether the whole primary key of a view for a table is grouped by.
 func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	ref := item.ref
-	if ref == nil || ref.fragment == nil || !ref.fragment.stands() || ref.fragment.visible.Kind == catalog.View ||
-		ref.fetch != nil || ref.rangeVar == nil ||
+	if ref == nil || ref.fragment == nil || !ref.fragment.isView() || ref.fragment.visible.Kind == catalog.View ||
+		ref.keyLookup != nil || ref.rangeVar == nil ||
 		len(ref.rangeVar.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) == 0 ||
 		ref.relation.HasChildren && ref.relation.Kind != catalog.PartitionedTable {
 		return false
@@ -77,7 +77,7 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 		if column == nil || !column.NotNull { // hidden, or masked: then several rows may look the same
 			return false
 		}
-		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n, own), item, key, own) }) {
+		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(groupedExpr(s, n, own), item, key, own) }) {
 			return false
 		}
 	}
@@ -86,7 +86,7 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 
 // meant is what an item of GROUP BY stands for, where it is the position of a result column, or the name of one that
 // nothing in FROM has.
-func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
+func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name := fields[0].GetString_().GetSval()
 		if slices.ContainsFunc(own.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
@@ -125,11 +125,11 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string
 	fields := c.GetFields()
 	switch len(fields) {
 	case 1:
-		ok = len(own.items) == 1 || own.has(item, fields[0].GetString_().GetSval())
+		ok = len(own.items) == 1 || own.ownsColumn(item, fields[0].GetString_().GetSval())
 	case 2:
 		ok = fields[0].GetString_().GetSval() == item.name
 	case 3:
-		ok = item.bare && item.ref != nil && item.ref.name == catalog.Name{
+		ok = item.noAlias && item.ref != nil && item.ref.name == catalog.Name{
 			Schema: fields[0].GetString_().GetSval(), Name: fields[1].GetString_().GetSval()}
 	}
 	if !ok {
@@ -139,7 +139,7 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string
 }
 
 // has tells whether a column of that name is certain to be this item's, and no other's of the scope.
-func (s *scope) has(item *fromItem, column string) bool {
+func (s *scope) ownsColumn(item *fromItem, column string) bool {
 	return item.columns[column] && !slices.ContainsFunc(s.items,
 		func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
 }
@@ -155,7 +155,7 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]
 			}
 			return false
 		case *sqltext.FuncCall: // the argument of an aggregate is not grouped by
-			return x.Over != nil || x.AggWithinGroup || !slices.Contains(aggregates, lastName(x.Funcname))
+			return x.Over != nil || x.AggWithinGroup || !slices.Contains(commonAggregates, lastName(x.Funcname))
 		}
 		return true
 	}
@@ -178,25 +178,25 @@ var comparableTypes = []string{
 	"int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
 }
 
-func (w *walker) compares(c catalog.Column) bool { return w.groups(c.TypeOID, maxTypeDepth) }
+func (w *walker) canGroupBy(c catalog.Column) bool { return w.canGroupByType(c.TypeOID, maxTypeDepth) }
 
 // groups tells whether PostgreSQL can group by a type: of a composite one, by each of its fields.
-func (w *walker) groups(oid uint32, depth int) bool {
+func (w *walker) canGroupByType(oid uint32, depth int) bool {
 	t := w.snap.TypeByOID(oid)
 	switch {
 	case t == nil || depth == 0:
 		return false
 	case t.Kind == 'd':
-		return w.groups(t.Base, depth-1)
+		return w.canGroupByType(t.Base, depth-1)
 	case t.Kind == 'c':
 		fields, found := w.snap.Relation(t.Name)
 		return found && len(fields.Columns) > 0 &&
-			!slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.groups(c.TypeOID, depth-1) })
+			!slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.canGroupByType(c.TypeOID, depth-1) })
 	case t.Element != 0 && t.Name.Name[0] == '_':
-		return w.groups(t.Element, depth-1)
+		return w.canGroupByType(t.Element, depth-1)
 	}
 	return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' ||
-		slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) ||
+		slices.Contains(comparableExtensionTypes[t.Extension], t.Name.Name) ||
 		t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
 }
 
@@ -211,7 +211,7 @@ func groupLocation(n *sqltext.Node) int32 {
 }
 
 // comparableElsewhere are such types of extensions.
-var comparableElsewhere = map[string][]string{
+var comparableExtensionTypes = map[string][]string{
 	"citext": {"citext"}, "hstore": {"hstore"}, "ltree": {"ltree"}, "cube": {"cube"}, "vector": {
 		"vector", "halfvec", "sparsevec"},
 }

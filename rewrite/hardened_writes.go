@@ -34,10 +34,10 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 }
 
 // changes visits an UPDATE or DELETE.
-func (c *cautious) changes(n *sqltext.Node) {
+func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
 	target, as := asSelect(n)
-	if why := c.loud(target, n.GetUpdateStmt()); why != "" {
-		c.because("it writes: " + why)
+	if why := c.userCodeOfWrite(target, n.GetUpdateStmt()); why != "" {
+		c.harden("it writes: " + why)
 		return
 	}
 	c.query(as, nil, true, false)
@@ -45,8 +45,8 @@ func (c *cautious) changes(n *sqltext.Node) {
 
 // loud says what of the owner's may run as rows of a table are written, "" where nothing does; update is nil where they
 // are deleted.
-func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
-	ref := c.of[target]
+func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
+	ref := c.referenceOf[target]
 	if ref == nil {
 		return "what it writes is no table"
 	}
@@ -55,12 +55,12 @@ func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (w
 		return "what it writes is not known"
 	}
 	if update == nil {
-		return c.loudDelete(table, map[*catalog.Relation]bool{})
+		return c.userCodeOfDelete(table, map[*catalog.Relation]bool{})
 	}
 	var set []string
 	for _, n := range update.TargetList {
 		column, defaults := table.Column(n.GetResTarget().GetName()), false
-		c.inside(n, func(n *sqltext.Node) bool {
+		c.walkNodes(n, func(n *sqltext.Node) bool {
 			defaults = defaults || n.GetSetToDefault() != nil
 			return true
 		})
@@ -69,28 +69,28 @@ func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (w
 			return "what it sets is not known"
 		case defaults:
 			return "a column is set to its default"
-		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers):
+		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castRunsUserCode):
 			// a value is cast to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		set = append(set, column.Name)
 	}
-	return c.loudUpdate(table, set)
+	return c.userCodeOfUpdate(table, set)
 }
 
 // single tells whether the rows of a table stand in it alone, and it is a part of none.
-func single(r *catalog.Relation) bool {
+func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
 // loudDelete says so of rows that are deleted, and of those that foreign keys change along.
-func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
+func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
 		return ""
 	}
 	seen[r] = true
 	switch {
-	case !single(r):
+	case !isSingleTable(r):
 		return r.Name.String() + " is no table by itself"
 	case !r.DeleteRunsNoUserCode:
 		return "a trigger, rule or policy of its owner's may run as rows of " + r.Name.String() + " are deleted"
@@ -104,9 +104,9 @@ func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bo
 			case catalog.NoAction, catalog.Restrict: // whether there is such a row is asked with the rights of the table's owner
 				why = ""
 			case catalog.Cascade:
-				why = c.loudDelete(other, seen)
+				why = c.userCodeOfDelete(other, seen)
 			case catalog.SetNull:
-				why = c.loudUpdate(other, key.Columns)
+				why = c.userCodeOfUpdate(other, key.Columns)
 			default:
 				why = "defaults of " + other.Name.String() + " are worked out"
 			}
@@ -119,9 +119,9 @@ func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bo
 }
 
 // loudUpdate says so of an update of some columns, by which no rows are changed along.
-func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
+func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (why string) {
 	switch {
-	case !single(r):
+	case !isSingleTable(r):
 		return r.Name.String() + " is no table by itself"
 	case !r.UpdateRunsNoUserCode:
 		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() +

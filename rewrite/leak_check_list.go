@@ -11,7 +11,7 @@ import (
 )
 
 //go:embed leak_safe.txt
-var vettedText string
+var leakSafeText string
 
 // kind is what the vetter knows of the type of an expression: no more than the list needs.
 type kind string
@@ -77,7 +77,7 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 }
 
 // settled is the kind of a column that a value of this kind fits.
-func (k kind) settled() kind {
+func (k kind) columnKind() kind {
 	switch k {
 	case kindNow, kindRecent:
 		return "timestamptz"
@@ -95,21 +95,21 @@ func kindOfOID(oid uint32) kind {
 }
 
 // entry of leak_safe.txt.
-type vettedEntry struct {
+type leakSafeEntry struct {
 	operands [][]kind
 	result   kind
 	reason   string
 }
 
 // vettedList is leak_safe.txt, by "operator =".
-var vettedList = func() map[string][]vettedEntry {
-	list := map[string][]vettedEntry{}
-	for line := range lines(vettedText) {
+var leakSafeList = func() map[string][]leakSafeEntry {
+	list := map[string][]leakSafeEntry{}
+	for line := range lines(leakSafeText) {
 		parts := strings.Split(line, " : ")
 		if len(parts) != 5 {
 			panic(fmt.Sprintf("rewrite: leak_safe.txt: %q", line))
 		}
-		e := vettedEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
+		e := leakSafeEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
 		for alternative := range strings.SplitSeq(parts[2], ",") {
 			var operands []kind
 			for _, operand := range strings.Fields(alternative) {
@@ -143,14 +143,14 @@ var (
 
 // value is what an expression is.
 type value struct {
-	kind     kind
-	constant bool
-	text     string // of a string constant, cast to text or not
-	null     bool
-	number   int32  // of an integer constant
-	param    int32  // of a parameter
-	free     bool   // not on the list: see leak_check_output.go
-	oid      uint32 // the type of a table's column
+	kind      kind
+	constant  bool
+	text      string // of a string constant, cast to text or not
+	null      bool
+	number    int32  // of an integer constant
+	param     int32  // of a parameter
+	notOnList bool   // not on the list: see leak_check_output.go
+	oid       uint32 // the type of a table's column
 }
 
 // fits tells whether an operand can stand where the list asks for a kind.
@@ -159,17 +159,17 @@ func (v value) fits(wanted kind) bool {
 	case "any":
 		return v.kind != kindSpan
 	case "pattern":
-		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
+		return v.kind == kindParam || v.isStringLiteral() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
 	case "expression":
-		return v.kind == kindParam || v.literal() && verdict.SafeRegularExpression(v.text)
+		return v.kind == kindParam || v.isStringLiteral() && verdict.SafeRegularExpression(v.text)
 	case "query":
-		return v.kind == kindParam || v.literal() && verdict.SafeTextQuery(v.text)
+		return v.kind == kindParam || v.isStringLiteral() && verdict.SafeTextQuery(v.text)
 	case "string":
-		return v.literal() || v.kind == kindConfiguration
+		return v.isStringLiteral() || v.kind == kindConfiguration
 	case "short":
-		return v.kind == kindParam || v.literal() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxBrief
+		return v.kind == kindParam || v.isStringLiteral() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxShortText
 	case "brief":
-		return v.literal() && len(v.text) <= maxBrief
+		return v.isStringLiteral() && len(v.text) <= maxShortText
 	case "shallow":
 		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") &&
 			verdict.ShallowJSON.Holds([]byte(v.text))
@@ -190,21 +190,21 @@ func (v value) fits(wanted kind) bool {
 	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindRecent, kindToday, kindEnum:
 		return v.kind == wanted
 	case "float":
-		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.untyped()
+		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.isUntyped()
 	}
-	return v.kind.settled() == wanted || v.untyped()
+	return v.kind.columnKind() == wanted || v.isUntyped()
 }
 
 const (
-	maxBrief     = 500 // bytes of what PostgreSQL reads with a stack
+	maxShortText = 500 // bytes of what PostgreSQL reads with a stack
 	maxWildcards = 200 // of a pattern: it is matched with a stack
 	maxDays      = 100_000
 )
 
 // literal values are strings in the text, cast to text or not.
-func (v value) literal() bool {
+func (v value) isStringLiteral() bool {
 	return v.constant && !v.null && (v.kind == kindString || v.kind == kindText)
 }
 
 // untyped values take their type from what is beside them.
-func (v value) untyped() bool { return v.kind == kindString || v.kind == kindParam }
+func (v value) isUntyped() bool { return v.kind == kindString || v.kind == kindParam }

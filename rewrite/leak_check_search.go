@@ -21,8 +21,8 @@ import (
 // reader of the signed views.
 
 // readsOne tells whether the statement is one SELECT whose FROM is one table.
-func (w *walker) readsOne(tree *sqltext.ParseResult) bool {
-	if w.view || len(tree.Stmts) != 1 {
+func (w *walker) readsOneTable(tree *sqltext.ParseResult) bool {
+	if w.isView || len(tree.Stmts) != 1 {
 		return false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
@@ -33,17 +33,17 @@ func (w *walker) readsOne(tree *sqltext.ParseResult) bool {
 	}
 	rv := s.FromClause[0].GetRangeVar()
 	return rv != nil && len(rv.GetAlias().GetColnames()) == 0 &&
-		slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.table < 0 })
+		slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.tableToken < 0 })
 }
 
 // searches are the operators that people ask for because an index answers them. PostgreSQL may read an index in the
 // order that is asked for, and stop at the limit, as long as nothing is behind OFFSET 0: only a search is worth that.
-var searches = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
+var indexSearchOperators = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
 
 // behind vets a SELECT over one table of which some conditions find the rows.
-func (v *vetter) behind(s *sqltext.SelectStmt) {
-	own := place{scope: &vetScope{items: v.from(s.FromClause[0], place{})}}
-	own.output, own.above = true, true
+func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
+	own := checkContext{scope: &leakScope{items: v.from(s.FromClause[0], checkContext{})}}
+	own.isOutput, own.aboveFence = true, true
 	v.limit(s.LimitCount, true)
 	v.limit(s.LimitOffset, true)
 	if v.reason != "" {
@@ -52,57 +52,57 @@ func (v *vetter) behind(s *sqltext.SelectStmt) {
 	conditions := conjuncts(s.WhereClause)
 	search := false
 	for _, n := range conditions {
-		before := v.mark()
-		v.condition(n, place{scope: own.scope})
-		vetted := v.reason == ""
-		if !vetted {
-			v.reset(before)
+		before := v.saveState()
+		v.condition(n, checkContext{scope: own.scope})
+		leakSafe := v.reason == ""
+		if !leakSafe {
+			v.restoreState(before)
 		}
-		v.found = append(v.found, vetted)
-		search = search || vetted && searchesBy(n)
+		v.belowFence = append(v.belowFence, leakSafe)
+		search = search || leakSafe && isIndexSearch(n)
 	}
 	switch leaky := v.leaky; {
 	case !leaky:
-		v.no("no condition finds rows that row security would not")
+		v.reject("no condition finds rows that row security would not")
 		return
 	case !search && len(s.SortClause) > 0 && s.LimitCount != nil:
-		v.no("an index may have its order")
+		v.reject("an index may have its order")
 		return
 	}
 	for i, n := range conditions {
-		if !v.found[i] {
-			v.output(n, own)
+		if !v.belowFence[i] {
+			v.outputExpr(n, own)
 		}
 	}
 	grouped := own
-	grouped.aggregate = true
+	grouped.aggregateAllowed = true
 	v.results(s, own, grouped)
-	v.ofOneType()
-	v.leaky, v.searches = true, true
+	v.checkParamTypes()
+	v.leaky, v.indexSearch = true, true
 }
 
 // ofOneType wants parameters that stand in several places to have one type in all of them: PostgreSQL takes the type of
 // what it sees first beside one, and sees the conditions that find rows first now.
-func (v *vetter) ofOneType() {
-	for number, beside := range v.sized {
-		if k := v.params[number]; k != kindInt && k != kindInts && k != "float" { // of others one type has the kind
+func (v *leakChecker) checkParamTypes() {
+	for number, beside := range v.paramNeighbours {
+		if k := v.paramKinds[number]; k != kindInt && k != kindInts && k != "float" { // of others one type has the kind
 			continue
 		}
 		if slices.ContainsFunc(beside, func(oid uint32) bool { return len(beside) > 1 && (oid == 0 || oid != beside[0]) }) {
-			v.no("parameter $%d stands beside several types", number)
+			v.reject("parameter $%d stands beside several types", number)
 		}
 	}
 }
 
 // searchesBy tells whether a condition is a search.
-func searchesBy(n *sqltext.Node) bool {
+func isIndexSearch(n *sqltext.Node) bool {
 	x := n.GetAExpr()
-	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(searches, lastName(x.Name))
+	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(indexSearchOperators, lastName(x.Name))
 }
 
 // foundFirst writes a SELECT over one table with the conditions that find its rows behind OFFSET 0. False: it cannot be
 // written so.
-func foundFirst(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+func fenceConditions(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return "", nil, false, refused
@@ -121,7 +121,7 @@ func foundFirst(text string, found []bool) (out string, position func(int) int, 
 	if len(conditions) != len(found) || name == "" {
 		return "", nil, false, nil
 	}
-	var moved moves
+	var moved movedText
 	parts := func(inside bool, before string) (trees []*sqltext.Node) {
 		for i, is := range found {
 			if is == inside {
@@ -141,11 +141,11 @@ func foundFirst(text string, found []bool) (out string, position func(int) int, 
 	rest := parts(false, " WHERE ")
 	moved.copy(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
 
-	item, refused := behindOffset(name, s.FromClause, and(first))
+	item, refused := behindOffset(name, s.FromClause, conjunction(first))
 	if refused != nil {
 		return "", nil, false, refused
 	}
-	s.FromClause, s.WhereClause = []*sqltext.Node{item}, and(rest)
+	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(rest)
 	out = moved.text.String()
 	if refused := sqltext.Prove(tree, out); refused != nil {
 		return "", nil, false, nil // words that are not what they seem: the text is still as it was
@@ -154,34 +154,34 @@ func foundFirst(text string, found []bool) (out string, position func(int) int, 
 }
 
 // moves is a text made of stretches of another.
-type moves struct {
+type movedText struct {
 	text   strings.Builder
-	copied []stretch
+	spans  []copiedSpan
 	length int // in characters
 }
 
 // stretch says where a stretch of the new text was in the other, in characters counted from 0.
-type stretch struct{ at, origin, length int }
+type copiedSpan struct{ at, origin, length int }
 
-func (m *moves) write(text string) {
+func (m *movedText) write(text string) {
 	m.text.WriteString(text)
 	m.length += utf8.RuneCountInString(text)
 }
 
-func (m *moves) copy(text string, of sqltext.Span) {
+func (m *movedText) copy(text string, of sqltext.Span) {
 	length := utf8.RuneCountInString(text[of.Start:of.End])
-	m.copied = append(m.copied, stretch{m.length, utf8.RuneCountInString(text[:of.Start]), length})
+	m.spans = append(m.spans, copiedSpan{m.length, utf8.RuneCountInString(text[:of.Start]), length})
 	m.write(text[of.Start:of.End])
 }
 
 // position maps a 1-based character position in the new text to one in the other; what was put in is where the stretch
 // before it ends.
-func (m *moves) position(p int) int {
+func (m *movedText) position(p int) int {
 	if p <= 0 {
 		return p
 	}
-	last := m.copied[0]
-	for _, s := range m.copied {
+	last := m.spans[0]
+	for _, s := range m.spans {
 		if s.at <= p-1 {
 			last = s
 		}

@@ -14,7 +14,7 @@ import (
 // function of constants and parameters gives the same row there.
 
 // words are such functions in FROM, in the order of the text; not where an outer join may give a row without them.
-func words(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
+func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	var visit func(n *sqltext.Node, missing bool)
 	visit = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -35,7 +35,7 @@ func words(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 }
 
 // wordsName is what such a function is called in FROM.
-func wordsName(f *sqltext.RangeFunction) string {
+func rangeFunctionName(f *sqltext.RangeFunction) string {
 	if a := f.GetAlias(); a != nil {
 		return a.Aliasname
 	}
@@ -43,7 +43,7 @@ func wordsName(f *sqltext.RangeFunction) string {
 }
 
 // named are the places of those that an expression may name, by themselves or by their column.
-func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
+func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
 		if fields := n.GetColumnRef().GetFields(); len(fields) > 0 {
@@ -51,7 +51,7 @@ func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 				name := fields[0].GetString_().GetSval()
 				column := len(fields) == 1 &&
 					slices.ContainsFunc(f.GetAlias().GetColnames(), func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
-				if (wordsName(f) == name || column) && !slices.Contains(out, i) {
+				if (rangeFunctionName(f) == name || column) && !slices.Contains(out, i) {
 					out = append(out, i)
 				}
 			}
@@ -63,7 +63,7 @@ func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 }
 
 // fromOf is what a query reads from, a table that it writes aside.
-func fromOf(m proto.Message) []*sqltext.Node {
+func fromClauseOf(m proto.Message) []*sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
 		return x.FromClause
@@ -76,7 +76,7 @@ func fromOf(m proto.Message) []*sqltext.Node {
 }
 
 // wordsText is such a function as it stands in the FROM of the keys.
-func wordsText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
+func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	first := source.At(call.GetLocation())
 	open := first

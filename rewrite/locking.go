@@ -31,7 +31,7 @@ func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 				if item.ref != nil {
 					w.lockable([]*reference{item.ref})
 				}
-				w.lockable(item.inside) // every table of a subquery
+				w.lockable(item.references) // every table of a subquery
 			}
 		}
 	}
@@ -46,11 +46,11 @@ func (w *walker) lockable(refs []*reference) {
 		case view && ref.fragment != nil:
 			w.refuseAt(refusal("LockingClause(view)"), ref.start)
 			return
-		case ok && ref.fragment != nil && ref.fragment.stands() && table.Write.Allows("UPDATE") && !table.Write.AffectsOtherRules:
+		case ok && ref.fragment != nil && ref.fragment.isView() && table.Write.Allows("UPDATE") && !table.Write.AffectsOtherRules:
 			w.refuseAt(refusal("LockingClause(narrowed)"), ref.start)
 			return
 		}
-		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") || table.Write.AffectsOtherRules {
+		if ref.fragment == nil || !ok || ref.fragment.isView() || !table.Write.Allows("UPDATE") || table.Write.AffectsOtherRules {
 			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
 			return
 		}

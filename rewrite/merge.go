@@ -19,7 +19,7 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 			WithHint("PostgreSQL heeds row security in MERGE from 15.4 on. Use INSERT, UPDATE and DELETE."))
 		return
 	}
-	w.within(s.WithClause, func(own *scope) map[string]bool {
+	w.withScope(s.WithClause, func(own *scope) map[string]bool {
 		var commands []string
 		for _, n := range s.MergeWhenClauses {
 			switch n.GetMergeWhenClause().GetCommandType() {
@@ -43,7 +43,7 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 		if t == nil {
 			return nil
 		}
-		if t.ref.fragment.stands() {
+		if t.ref.fragment.isView() {
 			w.refuseAt(refusal("MergeStmt(view)"), t.ref.start)
 			return nil
 		}
@@ -57,14 +57,14 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 	})
 }
 
-func (w *walker) mergeWhen(t *written, c *sqltext.MergeWhenClause) {
+func (w *walker) mergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
 	w.saw("MergeWhenClause")
 	w.expr(c.Condition)
 	switch c.CommandType {
 	case sqltext.CMD_UPDATE:
 		w.setList(t, c.TargetList)
 	case sqltext.CMD_INSERT:
-		w.leaves(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
+		w.noteOmitted(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
 		if len(c.TargetList) == 0 {
 			known := !slices.ContainsFunc(c.Values, isStar)
 			w.impliedColumns(t, len(c.Values), known)
@@ -76,11 +76,11 @@ func (w *walker) mergeWhen(t *written, c *sqltext.MergeWhenClause) {
 				return
 			}
 			w.saw("ResTarget")
-			w.mayWrite(t, column.Name, t.table.Write.Insertable, column.Location)
-			w.part(column.Indirection)
+			w.checkWritable(t, column.Name, t.table.Write.Insertable, column.Location)
+			w.assignedParts(column.Indirection)
 		}
 		for _, n := range c.Values {
-			w.assigned(n)
+			w.assignedValue(n)
 		}
 	}
 }

@@ -23,11 +23,11 @@ import (
 // therefore sent with its exact twin, which runs only if the search found fewer than it was asked for.
 
 // distances are the operators of pgvector that an index can order by.
-var distances = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
+var distanceOperators = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
 
 // searchesNearest tells whether the one statement of the text is a search for the nearest rows of a table with an
 // approximate index, and nothing else.
-func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
+func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if len(tree.Stmts) != 1 {
 		return false
 	}
@@ -44,7 +44,7 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 		return false
 	}
 	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate ||
-		ref.kept == wholeRowReference || w.tableOID {
+		ref.notInjectedBecause == wholeRowReference || w.namesTableOID {
 		return false
 	}
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
@@ -52,7 +52,7 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 	}
 	// A window or an aggregate goes over all rows that the index finds, and says so in each row that comes back: their
 	// number is right, what they hold is not.
-	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.aggregates(s) {
+	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.isGrouped(s) {
 		return false
 	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
@@ -66,7 +66,7 @@ func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
 // distanceOf is the distance that a sort key is, or nil.
 func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	if x := key.GetAExpr(); x != nil {
-		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP && slices.Contains(distances, name) {
+		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP && slices.Contains(distanceOperators, name) {
 			return key
 		}
 		return nil
@@ -130,7 +130,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 		return unchanged()
 	}
 	comment, near := text[:tokens[0].Start], text[tokens[0].Start:tokens[len(tokens)-1].End]
-	exact, ok := fenced(near)
+	exact, ok := fencedSearch(near)
 	if !ok {
 		return unchanged()
 	}
@@ -140,12 +140,12 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	}
 	search := nearTree.Stmts[0].GetStmt().GetSelectStmt()
 	limit := limitOf(search)
-	columns, known := measured(search)
+	columns, known := distanceColumns(search)
 	from, where, found := fromAndWhere(near)
 	if limit == "" || !known || !found {
 		return unchanged()
 	}
-	present := presence(columns)
+	present := notNullTests(columns)
 	conditions := present.tests
 	if where != "" {
 		where = "(" + where + ")"
@@ -167,7 +167,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	guarded := union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery.GetSelectStmt()
 	guarded.FromClause[0].GetRangeSubselect().Subquery = nearTree.Stmts[0].Stmt
 	exists := guarded.WhereClause.GetSubLink().GetSubselect().GetSelectStmt()
-	exists.FromClause, exists.WhereClause = search.FromClause, and(conditions)
+	exists.FromClause, exists.WhereClause = search.FromClause, conjunction(conditions)
 	twin, cloned := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
 	if !cloned || !exact.apply(twin.GetSelectStmt()) {
 		return unchanged()
@@ -192,19 +192,19 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 
 // mayApproximate tells whether a search may ask an approximate index of its table: the policy accepts what hidden rows
 // tell by that, or none is hidden.
-func (w *walker) mayApproximate(search *sqltext.RangeVar) bool {
+func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
 	if at < 0 || w.references[at].fragment == nil {
 		return false
 	}
 	f := w.references[at].fragment
 	table, listed := w.pol.Table(w.references[at].name)
-	return listed && (table.Approximate || f.open && f.aggregate == nil)
+	return listed && (table.Approximate || f.showsAllRows && f.aggregate == nil)
 }
 
 // exactly is a search in its rewritten form with its table behind OFFSET 0. False: it cannot be written so, and is text.
-func exactly(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
-	exact, ok := fenced(text)
+func fenceSearch(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+	exact, ok := fencedSearch(text)
 	if !ok {
 		return text, nil, false, nil
 	}
@@ -222,7 +222,7 @@ func exactly(text string) (out string, position func(int) int, ok bool, refused 
 }
 
 // measured are the columns whose distance a search sorts by.
-func measured(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
+func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	key := distanceOf(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 	if key == nil {
 		return nil, false
@@ -234,7 +234,7 @@ func measured(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 }
 
 // presence is that columns are not null, as a text and as its trees.
-func presence(columns []*sqltext.ColumnRef) (out struct {
+func notNullTests(columns []*sqltext.ColumnRef) (out struct {
 	text  string
 	tests []*sqltext.Node
 }) {
@@ -259,7 +259,7 @@ func presence(columns []*sqltext.ColumnRef) (out struct {
 }
 
 // and is the tree of conditions that are all to hold.
-func and(conditions []*sqltext.Node) *sqltext.Node {
+func conjunction(conditions []*sqltext.Node) *sqltext.Node {
 	switch len(conditions) {
 	case 0:
 		return nil
@@ -308,7 +308,7 @@ func isFrom(source *sqltext.Source, i int) bool {
 }
 
 // fence is the edit that keeps a search's table from being read in an index's order.
-type fence struct {
+type fencedText struct {
 	text     string
 	position func(int) int
 	apply    func(*sqltext.SelectStmt) bool
@@ -316,18 +316,18 @@ type fence struct {
 
 // fenced writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c OFFSET 0)
 // AS t. The condition goes with the table, so that the other indexes serve it.
-func fenced(text string) (fence, bool) {
+func fencedSearch(text string) (fencedText, bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	tree, refused := source.Parse()
 	if refused != nil || len(tree.Stmts) != 1 {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
 	if len(s.GetFromClause()) != 1 {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	var name string
 	table := s.FromClause[0].GetRangeVar()
@@ -339,21 +339,21 @@ func fenced(text string) (fence, bool) {
 	case item.GetRangeSubselect() != nil:
 		name = item.GetRangeSubselect().GetAlias().GetAliasname()
 	}
-	start, end, found := searched(source)
+	start, end, found := searchSpan(source)
 	if name == "" || !found {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	edits, ok := withoutSchema(source, tree, table, start, end)
 	if !ok {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "},
 		sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
 	spliced, refused := sqltext.Splice(source.Text, edits)
 	if refused != nil {
-		return fence{}, false
+		return fencedText{}, false
 	}
-	return fence{
+	return fencedText{
 		text:     spliced.Text,
 		position: spliced.Position,
 		apply: func(s *sqltext.SelectStmt) bool {
@@ -395,7 +395,7 @@ func isOrderBy(source *sqltext.Source, i int) bool {
 
 // searched is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at the ORDER of
 // ORDER BY, but before a comment.
-func searched(source *sqltext.Source) (start, end int32, found bool) {
+func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {
 		switch t.Kind {

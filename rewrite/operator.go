@@ -41,7 +41,7 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 	if w.refused != nil {
 		return
 	}
-	w.prefixes = w.prefixes || name == "^@"
+	w.hasPrefixOperator = w.hasPrefixOperator || name == "^@"
 	unavailable := func(hint string, args ...any) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
 			"operator %s is not available to agents", name).WithHint(hint, args...), location)

@@ -12,7 +12,7 @@ import (
 // it. The two mean the same for a text of the database's collation; but PostgreSQL takes only the second for
 // leak-proof, so that only it reaches the index under row security.
 func (w *walker) prefixSearch(x *sqltext.A_Expr) {
-	if w.refused != nil || w.copied || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 ||
+	if w.refused != nil || w.repeated || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 ||
 		x.Name[0].GetString_().GetSval() != "~~" {
 		return
 	}
@@ -71,7 +71,7 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 	}
 	// a mask may be of another type
 	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil ||
-		of.ref.fragment.plain != nil && !of.ref.fragment.plain(name) {
+		of.ref.fragment.isPlain != nil && !of.ref.fragment.isPlain(name) {
 		return nil, nil
 	}
 	return of.ref.relation, of.ref.relation.Column(name)

@@ -10,7 +10,7 @@ import (
 // query is not signed: what runs it is the text of an EXECUTE, or no text at all.
 func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("PrepareStmt")
-	w.unsigned = true
+	w.runsLater = true
 	effect := verdict.Effect{Kind: verdict.Prepares, Name: p.Name}
 	w.rename(w.tokenOf(raw, 1), "PrepareStmt", p.Name, func(upstream string) { p.Name = upstream })
 	for _, n := range p.Argtypes {
@@ -39,7 +39,7 @@ func (w *walker) prepared(n *sqltext.Node) (tag string, body *verdict.Verdict) {
 // is asked each time it runs.
 func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("ExecuteStmt")
-	w.executes = true
+	w.hasExecute = true
 	w.scope = newScope(nil)
 	w.rename(w.tokenOf(raw, 1), "ExecuteStmt", e.Name, func(upstream string) { e.Name = upstream })
 	w.exprs(e.Params)

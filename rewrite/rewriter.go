@@ -45,8 +45,8 @@ type Result struct {
 	HardenedIfDeclared bool   // they are where these are declared
 	HardenBeforeParse  bool   // functions of others may make values of its constants as it is parsed
 
-	bare    bool              // a table stands without the predicate that the mode asks for
-	Renamed []verdict.Renamed // relations that have another name in Text, longest first
+	lacksPredicate bool              // a table stands without the predicate that the mode asks for
+	Renamed        []verdict.Renamed // relations that have another name in Text, longest first
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
 	Accesses      []policy.Access
@@ -60,46 +60,46 @@ type Result struct {
 
 	Forms        map[int32]verdict.Form // what the gate door counts on in the values of parameters
 	ExpectsForms bool                   // it would count on some if the gate door paid, which goes by the sizes of tables
-	params       map[int32]kind         // what it takes them for
-	exact        map[int32]uint32       // what it casts them to, by OID
-	mentions     []*read
-	casts        []foreignCast
+	paramKinds   map[int32]kind         // what it takes them for
+	paramCasts   map[int32]uint32       // what it casts them to, by OID
+	relationUses []*relationUse
+	foreignCasts []foreignCast
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
 type Rewriter struct {
-	snap      *catalog.Snapshot
-	pol       *policy.Policy
-	mode      Mode
-	sizes     catalog.Sizes
-	protected map[catalog.Name]*fragment
-	pins      map[string]*sqltext.Node // by the SQL of the value
-	view      bool                     // what it judges is the query of a view, which agents read as a table
-	fetches   bool                     // some table has columns that exist by key only
-	lists     bool                     // see [Rewriter.Lists]
-	templates []template
-	claims    map[string]string // settings that the policy maps to attributes
+	snap              *catalog.Snapshot
+	pol               *policy.Policy
+	mode              Mode
+	sizes             catalog.Sizes
+	fragments         map[catalog.Name]*fragment
+	pins              map[string]*sqltext.Node // by the SQL of the value
+	isView            bool                     // what it judges is the query of a view, which agents read as a table
+	hasKeyOnlyColumns bool                     // some table has columns that exist by key only
+	listsOnly         bool                     // see [Rewriter.Lists]
+	templates         []template
+	claims            map[string]string // settings that the policy maps to attributes
 }
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
-	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{},
+	r := &Rewriter{snap: snap, pol: pol, mode: mode, fragments: map[catalog.Name]*fragment{},
 		pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.NamedStatements()), claims: pol.Settings()}
 	for _, t := range pol.Tables() {
 		f := newFragment(t, mode)
-		r.protected[t.Relation.Name] = f
-		r.fetches = r.fetches || f.keyed != nil
+		r.fragments[t.Relation.Name] = f
+		r.hasKeyOnlyColumns = r.hasKeyOnlyColumns || f.keyFunction != nil
 	}
 	for _, c := range pol.Children() {
 		if c.ReadableByName && c.Relation.HasOurPolicy {
 			f := newFragment(&policy.Table{Relation: c.Relation, Rows: c.Rows}, mode)
-			f.door = false
-			r.protected[c.Relation.Name] = f
+			f.hasSignedView = false
+			r.fragments[c.Relation.Name] = f
 		}
 	}
 	for _, v := range pol.Views() {
 		if v.Listed {
-			r.protected[v.Relation.Name] = r.viewFragment(v)
+			r.fragments[v.Relation.Name] = r.viewFragment(v)
 		}
 	}
 	for _, f := range pol.Functions() {
@@ -115,18 +115,18 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return r.rewrite(text, extended, form{twins: true, door: true, found: true})
+	return r.rewrite(text, extended, allowedForms{exactTwin: true, signedViews: true, fence: true})
 }
 
 // form says what a text may be made of.
-type form struct {
-	twins bool // a search, with its exact twin; else it is fenced in
-	door  bool // door views
-	found bool // rows that are found behind the gate door, and what is computed of them; or their keys
+type allowedForms struct {
+	exactTwin   bool // a search, with its exact twin; else it is fenced in
+	signedViews bool // door views
+	fence       bool // rows that are found behind the gate door, and what is computed of them; or their keys
 }
 
 // rewrite does.
-func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqlstate.Error) {
+func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
 	result := &Result{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -149,13 +149,13 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		if w.refused != nil {
 			return result, w.refused
 		}
-		result.MultiWriteCTE = result.MultiWriteCTE || writesTogether(raw)
+		result.MultiWriteCTE = result.MultiWriteCTE || hasSeveralWrites(raw)
 	}
-	if refused := resets(result.Effects); refused != nil {
+	if refused := checkResets(result.Effects); refused != nil {
 		return result, refused
 	}
 	// The walk must have seen all there is: a second, generic one counts what is in the tree.
-	if refused := w.reconcile(tree); refused != nil {
+	if refused := w.checkNodeCounts(tree); refused != nil {
 		return result, refused
 	}
 	w.checkCollations(tree)
@@ -164,45 +164,45 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		return result, w.refused
 	}
 	w.unqualifyColumns()
-	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
-	w.careful(tree, result)
-	w.barred = result.HardenedReason != "" || result.HardenedIfDeclared
-	result.mentions, result.casts = w.mentions, w.casts
-	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
+	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before anything is put into the tree
+	w.setHardening(tree, result)
+	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
+	result.relationUses, result.foreignCasts = w.relationUses, w.foreignCasts
+	maySign := len(tree.Stmts) == 1 && !w.runsLater && signable(source)
 	grouped := w.aggregateStatement(tree, maySign)
 	if w.refused != nil {
 		return result, w.refused
 	}
-	nearest := may.twins && !grouped && w.searchesNearest(tree)
+	nearest := allowed.exactTwin && !grouped && w.isNearestSearch(tree)
 	var search *sqltext.RangeVar
 	if nearest {
 		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
 	}
-	indexed := nearest && w.mayApproximate(search)
-	gate := !grouped && may.door && w.door(tree, result, may.found && !nearest)
-	if gate { // where nothing can fail
-		result.careless()
+	indexed := nearest && w.mayUseApproximateIndex(search)
+	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.fence && !nearest)
+	if signedPath { // where nothing can fail
+		result.clearHardening()
 	}
-	if !gate && w.searcher != nil { // else all types are qualified
-		w.searcher.qualifyTypes()
+	if !signedPath && w.searchLeakCheck != nil { // else all types are qualified
+		w.searchLeakCheck.qualifyTypes()
 	}
-	if !gate && !grouped {
-		w.fences(tree, search)
-		w.settle(maySign)
+	if !signedPath && !grouped {
+		w.findFences(tree, search)
+		w.editReferences(maySign)
 	}
 	if w.refused != nil {
 		return result, w.refused
 	}
 	result.Text = text
-	result.UseHash = grouped || !gate && w.scans(tree)
-	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.seeks(tree, gate)
-	result.EstimateRows = w.few(tree, gate)
-	if before := w.leftMarks(); before != "" {
+	result.UseHash = grouped || !signedPath && w.useHash(tree)
+	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.useIndex(tree, signedPath)
+	result.EstimateRows = w.estimateRows(tree, signedPath)
+	if before := w.omittedMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
-	refused = w.length()
-	if refused != nil && gate { // the names of row security may be shorter, and the sizes of tables are not to decide
-		return r.rewrite(text, extended, form{twins: may.twins})
+	refused = w.checkLength()
+	if refused != nil && signedPath { // the names of row security may be shorter, and the sizes of tables are not to decide
+		return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin})
 	}
 	if refused != nil {
 		return result, refused
@@ -210,7 +210,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	if len(w.edits) > 0 {
 		edits := make([]sqltext.Edit, 0, len(w.edits))
 		for _, e := range w.edits {
-			if !e.tree {
+			if !e.treeOnly {
 				edits = append(edits, e.Edit)
 			}
 			e.apply()
@@ -219,70 +219,70 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		if refused != nil {
 			return result, refused
 		}
-		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && gate {
-			return r.rewrite(text, extended, form{twins: may.twins}) // as above, of tokens
+		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && signedPath {
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin}) // as above, of tokens
 		} else if refused != nil {
 			return result, refused
 		}
-		if gate && !w.onlyDoors(tree) {
-			return result, sqlstate.From(errDoors)
+		if signedPath && !w.namesOnlySignedViews(tree) {
+			return result, sqlstate.From(errNotSignedView)
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
-	if gate && w.found != nil {
-		behind, position, ok, refused := foundFirst(result.Text, w.found)
+	if signedPath && w.belowFence != nil {
+		behind, position, ok, refused := fenceConditions(result.Text, w.belowFence)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
 	}
-	if len(w.searches) > 0 {
-		if !placeSearches(tree, w.searches) {
-			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+	if len(w.keySearches) > 0 {
+		if !locateSearches(tree, w.keySearches) {
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
-		with, position, ok, refused := withKeys(result.Text, w.searches)
+		with, position, ok, refused := addKeyConditions(result.Text, w.keySearches)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = with, func(p int) int { return inner(position(p)) }
-		for _, search := range w.searches {
+		for _, search := range w.keySearches {
 			result.SearchedByKey = append(result.SearchedByKey, search.ref.name)
 		}
 	}
 	if nearest {
-		write := exactly
+		write := fenceSearch
 		if indexed {
 			write = withExactTwin
 			w.functions["pg_catalog.count"] = true
 		}
-		twinned, position, ok, refused := write(result.Text)
+		withTwin, position, ok, refused := write(result.Text)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{door: may.door, found: may.found})
+			return r.rewrite(text, extended, allowedForms{signedViews: allowed.signedViews, fence: allowed.fence})
 		}
 		inner := result.Position
-		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
+		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }
 	}
-	if hint := result.hint(); hint != "" { // a comment, which counts for no bound: it goes by the sizes of tables
+	if hint := result.hintComments(); hint != "" { // a comment, which counts for no bound: it goes by the sizes of tables
 		inner := result.Position
 		result.Text = hint + result.Text
 		result.Position = func(p int) int { return inner(max(p-len(hint), min(p, 1))) }
 	}
 	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
-	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
-	result.bare = w.bare
-	result.Renamed = w.renames()
-	result.Keys = w.keys()
+	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RLS
+	result.lacksPredicate = w.lacksPredicate
+	result.Renamed = w.renamedViews()
+	result.Keys = w.keyCounts()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
 	}
@@ -291,7 +291,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 }
 
 // hint is the comment that tells row policies and signed views which form of what they ask for is the faster.
-func (r *Result) hint() string {
+func (r *Result) hintComments() string {
 	var b strings.Builder
 	switch {
 	case r.UseHash:
@@ -306,7 +306,7 @@ func (r *Result) hint() string {
 }
 
 // length refuses what would be too long, before trees are made of it.
-func (w *walker) length() *sqlstate.Error {
+func (w *walker) checkLength() *sqlstate.Error {
 	total := len(w.source.Text)
 	for _, e := range w.edits {
 		total += len(e.Text)
@@ -338,35 +338,35 @@ func signable(source *sqltext.Source) bool {
 // edit is a change of the text and the same change of the tree.
 type edit struct {
 	sqltext.Edit
-	apply func()
-	tree  bool // of the tree alone: another edit changes the text
+	apply    func()
+	treeOnly bool // of the tree alone: another edit changes the text
 }
 
 // fragment is what stands for a protected table.
 type fragment struct {
-	sql      string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
-	subquery func() *sqltext.Node // its tree, to be cloned
-	gated    bool                 // it names gate views, which raise unless the text is signed
-	open     bool                 // the predicate is true
-	standIn  catalog.Name         // the view whose name stands for the table's, which agents cannot read; else zero
-	visible  *catalog.Relation
-	plain    func(column string) bool // of a row view: whether a column comes out as it is stored
-	keyed    *keyed                   // nil: it has no columns that exist by key only
-	tables   []catalog.Name           // of a view: the tables it reads
-	bare     bool                     // of a view: one of them is without its predicate
-	stored   bool                     // of a materialised view or a foreign table, or of a view that reads one
+	sql              string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
+	subquery         func() *sqltext.Node // its tree, to be cloned
+	needsSignature   bool                 // it names gate views, which raise unless the text is signed
+	showsAllRows     bool                 // the predicate is true
+	view             catalog.Name         // the view whose name stands for the table's, which agents cannot read; else zero
+	visible          *catalog.Relation
+	isPlain          func(column string) bool // of a row view: whether a column comes out as it is stored
+	keyFunction      *keyFunction             // nil: it has no columns that exist by key only
+	viewTables       []catalog.Name           // of a view: the tables it reads
+	lacksPredicate   bool                     // of a view: one of them is without its predicate
+	lacksRowSecurity bool                     // of a materialised view or a foreign table, or of a view that reads one
 
-	sets      []predicate.Set   // of the hashed form of the row policy
-	door      bool              // there is a door view
-	kept      bool              // row security compares an answer that is kept, where the door looks at the subjects
-	aggregate *policy.Aggregate // some rows count in groups only
-	owned     []string          // columns that equal an attribute in every visible row
-	runs      bool              // what the rule looks into has indexes and the like that run functions of others
-	fixed     []string          // those of them that equal one value
+	hashSets           []predicate.Set   // of the hashed form of the row policy
+	hasSignedView      bool              // there is a door view
+	materialized       bool              // row security compares an answer that is kept, where the door looks at the subjects
+	aggregate          *policy.Aggregate // some rows count in groups only
+	attributeColumns   []string          // columns that equal an attribute in every visible row
+	runsUserCode       bool              // what the rule looks into has indexes and the like that run functions of others
+	singleValueColumns []string          // those of them that equal one value
 }
 
 // stands tells whether a view's name stands for the table's: then no construct can reach past it.
-func (f *fragment) stands() bool { return f.standIn != catalog.Name{} }
+func (f *fragment) isView() bool { return f.view != catalog.Name{} }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
 const rowAlias = "pgconsent_row"

@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	sought      = 5000       // above it reading another index as well is little beside the rest
-	soughtShare = 1.0 / 8    // of what an index of the rule's finds: below it that index is not worth reading
-	searchShare = 1.0 / 1000 // of a table's rows, that a search may find: nobody knows
+	indexOnlyAbove = 5000       // above it reading another index as well is little beside the rest
+	ruleIndexShare = 1.0 / 8    // of what an index of the rule's finds: below it that index is not worth reading
+	searchShare    = 1.0 / 1000 // of a table's rows, that a search may find: nobody knows
 )
 
 // seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a
 // table of whose rows an index might be read for the rule: then that index is better left alone (see
 // predicate.UseIndexHint). Nothing but speed depends on it.
-func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
+func (w *walker) useIndex(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
 	spared := false
-	var found *hint
+	var found *rowEstimator
 	for _, ref := range w.references {
-		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.owned) == 0 {
+		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.attributeColumns) == 0 {
 			continue
 		}
-		by := w.byRule(ref)
+		by := w.rowsByRule(ref)
 		if by == 0 {
 			continue
 		}
 		if found == nil {
-			found = w.estimated(tree, &hint{unlimited: true, own: true, searching: gate})
+			found = w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: signedPath})
 		}
 		rows := found.rows[ref]
-		if rows > sought || rows > by*soughtShare && !found.led[ref] {
+		if rows > indexOnlyAbove || rows > by*ruleIndexShare && !found.lookedUp[ref] {
 			return false
 		}
 		spared = spared || rows > 1 // one row is looked up by one index
@@ -46,18 +46,18 @@ func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 }
 
 // mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
-const mostFew = 8
+const maxRowHints = 8
 
 // few are the tables of which searches by an index are to find few rows on the signed path (see predicate.EstimateRows).
 // Nothing but speed depends on it.
-func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
-	if w.sizes == nil || !gate && len(w.searches) == 0 {
+func (w *walker) estimateRows(tree *sqltext.ParseResult, signedPath bool) []catalog.Name {
+	if w.sizes == nil || !signedPath && len(w.keySearches) == 0 {
 		return nil
 	}
-	found := w.estimated(tree, &hint{unlimited: true, own: true, searching: true})
+	found := w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: true})
 	var out []catalog.Name
 	for _, ref := range w.references {
-		if (w.byKey(ref) || gate && found.searched[ref]) && !slices.Contains(out, ref.name) && len(out) < mostFew {
+		if (w.isFoundByKey(ref) || signedPath && found.foundBySearch[ref]) && !slices.Contains(out, ref.name) && len(out) < maxRowHints {
 			out = append(out, ref.name)
 		}
 	}
@@ -66,12 +66,12 @@ func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
 }
 
 // byRule is how many rows an index finds for the rule of a table alone; 0: there is none.
-func (w *walker) byRule(ref *reference) float64 {
+func (w *walker) rowsByRule(ref *reference) float64 {
 	rows := 0.0
-	level := &hintLevel{hint: &hint{walker: w}}
+	level := &queryEstimate{rowEstimator: &rowEstimator{walker: w}}
 	for _, index := range ref.relation.Indexes {
-		if column := index.Columns[0]; slices.Contains(ref.fragment.owned, column) {
-			if found := level.perValue(ref, column); rows == 0 || found < rows {
+		if column := index.Columns[0]; slices.Contains(ref.fragment.attributeColumns, column) {
+			if found := level.rowsPerValue(ref, column); rows == 0 || found < rows {
 				rows = found
 			}
 		}
@@ -80,15 +80,15 @@ func (w *walker) byRule(ref *reference) float64 {
 }
 
 // searchedBy is how many rows the searches among the conditions find by a GIN index.
-func (l *hintLevel) searchedBy(item *hintItem, conditions []*sqltext.Node) float64 {
-	if l.searching && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.inverted(item, n) }) {
+func (l *queryEstimate) rowsBySearch(item *tableEstimate, conditions []*sqltext.Node) float64 {
+	if l.indexSearches && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.isGINSearch(item, n) }) {
 		return max(1, l.size(item.ref)*searchShare)
 	}
 	return l.size(item.ref)
 }
 
 // inverted tells whether a condition is a search by a GIN index of a table.
-func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
+func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	x := n.GetAExpr()
 	if x == nil {
 		return false
@@ -98,15 +98,15 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 	case sqltext.AEXPR_OP:
 		name := lastName(x.Name)
 		// what shares some trigrams may be many
-		if strings.Contains(name, "%") || !slices.Contains(searches, name) && name != "~" && name != "~*" {
+		if strings.Contains(name, "%") || !slices.Contains(indexSearchOperators, name) && name != "~" && name != "~*" {
 			return false
 		}
 	default:
 		return false
 	}
 	for _, operand := range searchOperands(x) {
-		if l.invertedColumn(item, operand) {
-			return !brief(x)
+		if l.isGINColumn(item, operand) {
+			return !hasNoTrigram(x)
 		}
 	}
 	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 &&
@@ -116,7 +116,7 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 }
 
 // invertedColumn tells whether an operand is a column of a table that such an index has.
-func (l *hintLevel) invertedColumn(item *hintItem, n *sqltext.Node) bool {
+func (l *queryEstimate) isGINColumn(item *tableEstimate, n *sqltext.Node) bool {
 	of, column := l.item(n)
 	return of == item && slices.Contains(item.ref.relation.Inverted, column)
 }
@@ -132,7 +132,7 @@ func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 
 // brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few
 // rows.
-func brief(x *sqltext.A_Expr) bool {
+func hasNoTrigram(x *sqltext.A_Expr) bool {
 	constant := x.Rexpr.GetAConst()
 	if name := lastName(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
 		return false
@@ -144,18 +144,18 @@ func brief(x *sqltext.A_Expr) bool {
 
 // betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than
 // has been found.
-func (l *hintLevel) betterByRule(item *hintItem, equal []string) bool {
+func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) bool {
 	if item.ref.fragment == nil || len(equal) == 0 {
 		return false
 	}
-	equal = append(slices.Clone(equal), item.ref.fragment.owned...)
+	equal = append(slices.Clone(equal), item.ref.fragment.attributeColumns...)
 	return slices.ContainsFunc(item.ref.relation.Indexes,
-		func(i catalog.BTree) bool { return l.found(item, i, equal, nil) < item.rows })
+		func(i catalog.BTree) bool { return l.indexRows(item, i, equal, nil) < item.rows })
 }
 
 // sortsByRule tells whether an index that begins with a column of the rule may have the order that is asked for.
-func (l *hintLevel) sortsByRule(item *hintItem, column string) bool {
+func (l *queryEstimate) ruleIndexMaySort(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
-		return slices.Contains(item.ref.fragment.fixed, i.Columns[0]) && slices.Contains(i.Columns, column)
+		return slices.Contains(item.ref.fragment.singleValueColumns, i.Columns[0]) && slices.Contains(i.Columns, column)
 	})
 }

@@ -11,9 +11,9 @@ type scope struct {
 	items  []*fromItem
 	byName map[string][]*fromItem
 
-	query    *sqltext.SelectStmt // nil where it is that of another statement
-	nameless bool                // it has an item whose name is not plain to see
-	inSight  int                 // items of the scopes around it
+	query          *sqltext.SelectStmt // nil where it is that of another statement
+	hasUnknownName bool                // it has an item whose name is not plain to see
+	outerItems     int                 // items of the scopes around it
 }
 
 // maxItems bounds the FROM items in sight of one expression: each column looks through them.
@@ -22,22 +22,22 @@ const maxItems = 1_000
 func newScope(parent *scope) *scope {
 	s := &scope{parent: parent}
 	if parent != nil {
-		s.inSight = parent.inSight + len(parent.items)
+		s.outerItems = parent.outerItems + len(parent.items)
 	}
 	return s
 }
 
 // fromItem is what a name in front of a column can mean.
 type fromItem struct {
-	name    string
-	ref     *reference      // a relation; nil for a subquery, a function, a WITH query
-	bare    bool            // it has no alias, so that schema.table.column reaches it
-	columns map[string]bool // those it is certain to have; nil: not known
-	inside  []*reference    // of a subquery: what it reads
+	name       string
+	ref        *reference      // a relation; nil for a subquery, a function, a WITH query
+	noAlias    bool            // it has no alias, so that schema.table.column reaches it
+	columns    map[string]bool // those it is certain to have; nil: not known
+	references []*reference    // of a subquery: what it reads
 }
 
 // names tells whether the SELECT gives a result column this name.
-func (s *scope) names(column string) bool {
+func (s *scope) namesResultColumn(column string) bool {
 	for _, n := range s.query.GetTargetList() {
 		if n.GetResTarget().GetName() == column {
 			return true
@@ -50,13 +50,13 @@ func (s *scope) add(item *fromItem) {
 	if s.byName == nil {
 		s.byName = map[string][]*fromItem{}
 	}
-	s.nameless = s.nameless || item.name == ""
+	s.hasUnknownName = s.hasUnknownName || item.name == ""
 	s.items = append(s.items, item)
 	s.byName[item.name] = append(s.byName[item.name], item)
 }
 
 // matching returns the items of that name, innermost scope first.
-func (s *scope) matching(name string) []*fromItem {
+func (s *scope) itemsNamed(name string) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
 		out = append(out, s.byName[name]...)
@@ -65,9 +65,9 @@ func (s *scope) matching(name string) []*fromItem {
 }
 
 // mayName tells whether an item in sight has a name that is not plain to see, which may be any.
-func (s *scope) mayName() bool {
+func (s *scope) hasUnknownNameInSight() bool {
 	for ; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return true
 		}
 	}
@@ -80,7 +80,7 @@ func (s *scope) mayName() bool {
 func (s *scope) hasColumn(item, column string) bool {
 	found := false
 	for ; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return false
 		}
 		for _, i := range s.byName[item] {
@@ -94,11 +94,11 @@ func (s *scope) hasColumn(item, column string) bool {
 }
 
 // qualified returns the items without alias that are that relation.
-func (s *scope) qualified(n catalog.Name) []*fromItem {
+func (s *scope) itemsOfRelation(n catalog.Name) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
 		for _, item := range s.byName[n.Name] {
-			if item.bare && item.ref != nil && item.ref.name == n {
+			if item.noAlias && item.ref != nil && item.ref.name == n {
 				out = append(out, item)
 			}
 		}
@@ -108,25 +108,25 @@ func (s *scope) qualified(n catalog.Name) []*fromItem {
 
 // keepDuplicates leaves relations as they are where two items share a name: PostgreSQL allows that between tables of
 // different schemas, and not between subqueries.
-func (s *scope) keepDuplicates() {
+func (s *scope) keepSameNames() {
 	for _, item := range s.items {
 		if len(s.byName[item.name]) > 1 && item.ref != nil {
-			item.ref.shares = true
-			item.ref.keep(itemsOfOneName)
+			item.ref.sharesName = true
+			item.ref.doNotInject(itemsOfOneName)
 		}
 	}
 }
 
 // cteFrame holds the names that one WITH has in sight so far.
 type cteFrame struct {
-	parent *cteFrame
-	names  map[string]map[string]bool // to their columns, nil where not known
+	parent    *cteFrame
+	columnsOf map[string]map[string]bool // to their columns, nil where not known
 }
 
 // lookup returns the columns of a WITH query. A name without schema means it before any table.
 func (f *cteFrame) lookup(name string) (columns map[string]bool, found bool) {
 	for ; f != nil; f = f.parent {
-		if columns, found := f.names[name]; found {
+		if columns, found := f.columnsOf[name]; found {
 			return columns, true
 		}
 	}

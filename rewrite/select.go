@@ -38,7 +38,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	for _, item := range s.FromClause {
 		w.fromItem(item, own, parent, mayInject)
 	}
-	own.keepDuplicates()
+	own.keepSameNames()
 	w.lockingClauses(s, own, first)
 	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
 		columns = w.targetList(&s.TargetList)
@@ -55,8 +55,8 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.expr(s.LimitOffset)
 	w.expr(s.LimitCount)
 	w.groupByKey(s, own)
-	w.groupedViews(s, own)
-	w.aggregation(s, own)
+	w.addGroupColumns(s, own)
+	w.noteAggregation(s, own)
 	return columns
 }
 
@@ -107,14 +107,14 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 	switch len(c.Fields) {
 	case 1:
 	case 2:
-		if items = w.scope.matching(c.Fields[0].GetString_().GetSval()); len(items) != 1 {
+		if items = w.scope.itemsNamed(c.Fields[0].GetString_().GetSval()); len(items) != 1 {
 			return nil
 		}
 	default:
 		return nil
 	}
 	for s := w.scope; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return nil
 		}
 	}
@@ -124,7 +124,7 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 		}
 	}
 	for _, item := range items {
-		if w.starred += len(item.columns); w.starred > maxStarColumns {
+		if w.starColumnCount += len(item.columns); w.starColumnCount > maxStarColumns {
 			return nil
 		}
 		for name := range item.columns {
@@ -163,11 +163,11 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 		return
 	}
 	w.saw("WithClause")
-	frame := &cteFrame{parent: w.ctes, names: map[string]map[string]bool{}}
+	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}}
 	w.ctes = frame
 	if c.Recursive {
 		for _, n := range c.Ctes {
-			frame.names[n.GetCommonTableExpr().GetCtename()] = nil
+			frame.columnsOf[n.GetCommonTableExpr().GetCtename()] = nil
 		}
 	}
 	for _, n := range c.Ctes {
@@ -191,7 +191,7 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 			w.expr(cycle.CycleMarkDefault)
 			columns = nil
 		}
-		frame.names[cte.Ctename] = columns
+		frame.columnsOf[cte.Ctename] = columns
 	}
 }
 
@@ -209,7 +209,7 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	distance := false // something is grouped by one: an index that orders by it may be what feeds the groups
-	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distances) != nil }
+	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distanceOperators) != nil }
 	position, named := false, map[string]bool{}
 	var item func(n *sqltext.Node)
 	items := func(nodes []*sqltext.Node) {
@@ -244,12 +244,12 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 	}
 	for _, i := range own.items {
 		// such a one is fenced in, and every column has to be grouped
-		if i.ref == nil || i.ref.fragment == nil || distance && w.approximates(i.ref) {
+		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue
 		}
 		key := i.ref.relation.PrimaryKey
 		if len(key) > 0 && (grouped[""] || !slices.ContainsFunc(key, func(column string) bool { return !grouped[column] })) {
-			i.ref.keep(groupByPrimaryKey)
+			i.ref.doNotInject(groupByPrimaryKey)
 		}
 	}
 }

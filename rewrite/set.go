@@ -27,7 +27,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		if refused != nil {
 			w.refuse(refused)
 		}
-		effect.SnapshotHold = keepsAfter(effect.Name, value)
+		effect.SnapshotHold = snapshotHoldAfter(effect.Name, value)
 		effect.Claim = w.claim(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// Back to what the connection began with, which pgconsent has set.
@@ -63,9 +63,9 @@ func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
 }
 
 // keepsAfter tells what keeps one snapshot after a SET.
-func keepsAfter(name, value string) verdict.SnapshotHold {
+func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	switch {
-	case !keepsSnapshot(value):
+	case !holdsSnapshot(value):
 		return verdict.HoldsNoSnapshot
 	case name == "transaction_isolation":
 		return verdict.TransactionHoldsSnapshot

@@ -12,7 +12,7 @@ import (
 // the session heeds. Beside rows it would be a way to tell which of them it was called for; what claims an attribute or
 // keeps a snapshot is to be said by SET, which the proxy follows, and so is how statements are planned: the settings of
 // care are sent before a statement, and what it runs may be planned behind such a call.
-func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
+func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic {
 		return false, nil
@@ -22,7 +22,7 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	local := f.Args[2].GetAConst()
 	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil ||
 		w.scope.parent != nil ||
-		len(w.scope.items) > 0 && !setsWhereNamed(w.scope.query) {
+		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
 		return false, nil
 	}
 	name = strings.ToLower(name)
@@ -38,7 +38,7 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 
 // setsWhereNamed tells whether a SELECT calls nothing but set_config, and does so if there is a setting of a name that
 // it says: which settings PostgreSQL has by itself is the same for everybody.
-func setsWhereNamed(s *sqltext.SelectStmt) bool {
+func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 ||
 		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
 		s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil {
@@ -50,7 +50,7 @@ func setsWhereNamed(s *sqltext.SelectStmt) bool {
 			return false
 		}
 	}
-	if settingsCall(s) == nil && !plainRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
+	if settingsCall(s) == nil && !isCatalogRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
 		return false
 	}
 	where := s.WhereClause.GetAExpr()
@@ -85,7 +85,7 @@ func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 }
 
 // plainRelation tells whether FROM names a relation of pg_catalog, and nothing else of it.
-func plainRelation(v *sqltext.RangeVar, name string) bool {
+func isCatalogRelation(v *sqltext.RangeVar, name string) bool {
 	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") &&
 		v.Catalogname == "" && v.Alias == nil && v.Inh
 }

@@ -19,7 +19,7 @@ type setting struct {
 	hint   string
 }
 
-func matching(pattern string) setting {
+func allowing(pattern string) setting {
 	return setting{value: regexp.MustCompile(`^(?:` + pattern + `)$`)}
 }
 
@@ -32,7 +32,7 @@ func (s setting) hinting(hint string) setting {
 const atStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep their " +
 	"snapshots."
 
-func pinnedTo(values ...string) setting {
+func pinned(values ...string) setting {
 	return setting{is: values[0], pinned: func(value string, _ []string) bool {
 		return slices.Contains(values, strings.ToLower(strings.TrimSpace(value)))
 	}}
@@ -49,58 +49,58 @@ const (
 // settings is every setting that agents may set. What is not here is refused, placeholders of extensions included.
 var settings = map[string]setting{
 	// how values are shown
-	"datestyle":          matching(`[a-z, ]{0,40}`),
-	"intervalstyle":      matching(`postgres|postgres_verbose|sql_standard|iso_8601`),
-	"timezone":           matching(`[a-z0-9_/+\-:<>,. ]{0,64}`),
-	"extra_float_digits": matching(`-?[0-9]{1,2}`),
-	"bytea_output":       matching(`hex|escape`),
-	"xmlbinary":          matching(`base64|hex`),
+	"datestyle":          allowing(`[a-z, ]{0,40}`),
+	"intervalstyle":      allowing(`postgres|postgres_verbose|sql_standard|iso_8601`),
+	"timezone":           allowing(`[a-z0-9_/+\-:<>,. ]{0,64}`),
+	"extra_float_digits": allowing(`-?[0-9]{1,2}`),
+	"bytea_output":       allowing(`hex|escape`),
+	"xmlbinary":          allowing(`base64|hex`),
 	// how long things may take
-	"statement_timeout":                   matching(duration),
-	"lock_timeout":                        matching(duration),
-	"idle_in_transaction_session_timeout": matching(duration),
-	"idle_session_timeout":                matching(duration),
-	"transaction_timeout":                 matching(duration), // of 17; the policy's limit of that name is the proxy's own
+	"statement_timeout":                   allowing(duration),
+	"lock_timeout":                        allowing(duration),
+	"idle_in_transaction_session_timeout": allowing(duration),
+	"idle_session_timeout":                allowing(duration),
+	"transaction_timeout":                 allowing(duration), // of 17; the policy's limit of that name is the proxy's own
 	// transactions
-	"default_transaction_read_only":  matching(boolean),
-	"transaction_read_only":          matching(boolean),
-	"default_transaction_deferrable": matching(boolean),
-	"transaction_deferrable":         matching(boolean),
-	"default_transaction_isolation":  matching(isolation),
-	"transaction_isolation":          matching(isolation),
+	"default_transaction_read_only":  allowing(boolean),
+	"transaction_read_only":          allowing(boolean),
+	"default_transaction_deferrable": allowing(boolean),
+	"transaction_deferrable":         allowing(boolean),
+	"default_transaction_isolation":  allowing(isolation),
+	"transaction_isolation":          allowing(isolation),
 	// the session
-	"application_name": matching(plain),
-	"pgconsent.reason": matching(plain), // why grants change, for the audit
-	"client_min_messages": matching(`notice|warning|error`).
+	"application_name": allowing(plain),
+	"pgconsent.reason": allowing(plain), // why grants change, for the audit
+	"client_min_messages": allowing(`notice|warning|error`).
 		hinting("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
-	"jit":                               matching(boolean),
-	"geqo":                              matching(boolean),
-	"plan_cache_mode":                   matching(`auto|force_generic_plan|force_custom_plan`),
-	"default_text_search_config":        matching(`(?:pg_catalog\.)?[a-z_]{1,40}`),
-	"hnsw.ef_search":                    matching(`[0-9]{1,4}`),
-	"ivfflat.probes":                    matching(`[0-9]{1,5}`),
-	"pg_trgm.similarity_threshold":      matching(fraction),
-	"pg_trgm.word_similarity_threshold": matching(fraction),
-	"pg_trgm.strict_word_similarity_threshold": matching(fraction),
+	"jit":                               allowing(boolean),
+	"geqo":                              allowing(boolean),
+	"plan_cache_mode":                   allowing(`auto|force_generic_plan|force_custom_plan`),
+	"default_text_search_config":        allowing(`(?:pg_catalog\.)?[a-z_]{1,40}`),
+	"hnsw.ef_search":                    allowing(`[0-9]{1,4}`),
+	"ivfflat.probes":                    allowing(`[0-9]{1,5}`),
+	"pg_trgm.similarity_threshold":      allowing(fraction),
+	"pg_trgm.word_similarity_threshold": allowing(fraction),
+	"pg_trgm.strict_word_similarity_threshold": allowing(fraction),
 	// pinned: they change how text is read, what names mean, or who is asking
 	"client_encoding":             {is: "UTF8", pinned: func(value string, _ []string) bool { return isUTF8(value) }},
 	"search_path":                 {is: "the configured path", pinned: isSearchPath},
-	"standard_conforming_strings": pinnedTo("on", "true", "yes", "1"),
-	"escape_string_warning":       pinnedTo("on", "true", "yes", "1"),
-	"backslash_quote":             pinnedTo("safe_encoding"),
-	"row_security":                pinnedTo("on", "true", "yes", "1"),
-	"transform_null_equals":       pinnedTo("off", "false", "no", "0"),
-	"array_nulls":                 pinnedTo("on", "true", "yes", "1"),
+	"standard_conforming_strings": pinned("on", "true", "yes", "1"),
+	"escape_string_warning":       pinned("on", "true", "yes", "1"),
+	"backslash_quote":             pinned("safe_encoding"),
+	"row_security":                pinned("on", "true", "yes", "1"),
+	"transform_null_equals":       pinned("off", "false", "no", "0"),
+	"array_nulls":                 pinned("on", "true", "yes", "1"),
 	// what else it may be, searches end before they have found enough, or out of order
-	"hnsw.iterative_scan":      pinnedTo("strict_order"),
-	"ivfflat.iterative_scan":   pinnedTo("relaxed_order"),
-	"role":                     pinnedTo("none"),
-	"session_replication_role": pinnedTo("origin"),
+	"hnsw.iterative_scan":      pinned("strict_order"),
+	"ivfflat.iterative_scan":   pinned("relaxed_order"),
+	"role":                     pinned("none"),
+	"session_replication_role": pinned("origin"),
 }
 
 // shown is what agents may see besides the settings they may set.
-var shown = map[string]bool{
+var visibleSettings = map[string]bool{
 	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true,
 	"is_superuser":   true,
 	"in_hot_standby": true, "max_identifier_length": true, "max_index_keys": true, "max_function_args": true,
@@ -187,7 +187,7 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may set plan_cache_mode, and not see it: pgconsent sets it, too, for some statements.")
 	}
-	if s := settings[name]; s.value == nil && s.pinned == nil && !shown[name] {
+	if s := settings[name]; s.value == nil && s.pinned == nil && !visibleSettings[name] {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, " +

@@ -44,11 +44,11 @@ func (w *walker) catalogOID(n *sqltext.Node, target *sqltext.ResTarget) bool {
 // catalogNamed returns the catalog that a name in front of a column means, if all items of that name are that catalog.
 func (s *scope) catalogNamed(item string) (name catalog.Name, ok bool) {
 	for ; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return name, false
 		}
 		for _, i := range s.byName[item] {
-			if i.ref == nil || i.ref.shadow == (catalog.Name{}) || i.ref.relation == nil ||
+			if i.ref == nil || i.ref.shadowView == (catalog.Name{}) || i.ref.relation == nil ||
 				i.ref.relation.Kind != catalog.Table || ok && i.ref.name != name {
 				return name, false
 			}

@@ -22,14 +22,14 @@ func readTemplates(texts []string) []template {
 	var out []template
 	for _, text := range texts {
 		if source, refused := sqltext.Scan(text); refused == nil {
-			out = append(out, template{text, shapeOf(source, withoutEnd(source))})
+			out = append(out, template{text, shapeOf(source, tokensBeforeEnd(source))})
 		}
 	}
 	return out
 }
 
 // withoutEnd is the number of tokens before semicolons at the end.
-func withoutEnd(source *sqltext.Source) int {
+func tokensBeforeEnd(source *sqltext.Source) int {
 	n := len(source.Tokens)
 	for n > 0 && source.Tokens[n-1].Kind == sqltext.Semicolon {
 		n--
@@ -58,7 +58,7 @@ func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 	if len(w.templates) == 0 {
 		return nil
 	}
-	n := withoutEnd(w.source)
+	n := tokensBeforeEnd(w.source)
 	first := w.bodyOf(stmt, n)
 	if first < 0 {
 		return nil

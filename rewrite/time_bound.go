@@ -25,7 +25,7 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 	}
 	x := condition.GetAExpr()
 	column := x.GetLexpr().GetColumnRef()
-	if w.refused != nil || w.copied || column == nil || len(x.Name) != 1 {
+	if w.refused != nil || w.repeated || column == nil || len(x.Name) != 1 {
 		return
 	}
 	switch name := lastName(x.Name); {
@@ -93,8 +93,8 @@ func (b nearTime) result() string {
 }
 
 var (
-	writtenDay  = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
-	writtenTime = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
+	datePattern      = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
+	timestampPattern = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
 )
 
 // boundOf tells whether an expression is such a time.
@@ -112,24 +112,24 @@ func (w *walker) boundOf(n *sqltext.Node) (b nearTime, ok bool) {
 			return b, b.from != "timestamp" && 0 <= days.Ival && days.Ival <= maxDays
 		}
 		b.shift = "span"
-		length, is := w.written(x.Rexpr, "interval")
-		return b, is && span.MatchString(length)
+		length, is := w.castConstant(x.Rexpr, "interval")
+		return b, is && intervalPattern.MatchString(length)
 	}
 	if v := n.GetSqlvalueFunction(); v != nil {
 		b.from = "current_date"
 		return b, v.Op == sqltext.SVFOP_CURRENT_DATE
 	}
-	if text, is := w.written(n, "date"); is {
+	if text, is := w.castConstant(n, "date"); is {
 		b.from = "date"
-		return b, writtenDay.MatchString(text)
+		return b, datePattern.MatchString(text)
 	}
-	text, is := w.written(n, "timestamp")
+	text, is := w.castConstant(n, "timestamp")
 	b.from = "timestamp"
-	return b, is && writtenTime.MatchString(text)
+	return b, is && timestampPattern.MatchString(text)
 }
 
 // written is the text of a constant that is cast to a type of PostgreSQL's own.
-func (w *walker) written(n *sqltext.Node, of string) (string, bool) {
+func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	t := c.GetTypeName()
 	schema, name, ok := qualifiedName(t.GetNames())

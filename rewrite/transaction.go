@@ -53,7 +53,7 @@ func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Snapsh
 		case "transaction_isolation":
 			switch level := c.GetSval().GetSval(); {
 			case isReadCommitted(level):
-			case keepsSnapshot(level):
+			case holdsSnapshot(level):
 				keeps = verdict.TransactionHoldsSnapshot
 			default:
 				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
@@ -70,7 +70,7 @@ func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Snapsh
 }
 
 // keepsSnapshot tells whether a level gives all statements of a transaction one snapshot.
-func keepsSnapshot(level string) bool {
+func holdsSnapshot(level string) bool {
 	level = strings.ToLower(level)
 	return level == "repeatable read" || level == "serializable"
 }

@@ -34,14 +34,14 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
 				// The row type of a table that the agent can read whole.
-				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.view {
+				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
 				}
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
 				}
-				w.bringsRow(relation)
+				w.noteRowType(relation)
 				return
 			}
 			if listed {
@@ -54,7 +54,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		return
 	}
 	for _, candidate := range found {
-		w.brings(candidate.OID)
+		w.noteValueType(candidate.OID)
 		if refused := w.castRefusal(candidate, t.Location); refused != nil {
 			w.refuseAt(refused, t.Location)
 			return
@@ -68,7 +68,7 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 
 // known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or
 // one that PostgreSQL made with a range type.
-func (w *walker) known(f *catalog.Function) bool {
+func (w *walker) isKnownFunction(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
 	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
@@ -82,7 +82,7 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	}
 	for _, c := range r.Columns {
 		t := w.snap.TypeByOID(c.TypeOID)
-		if t != nil && callsOthers(w.snap, t, maxTypeDepth) {
+		if t != nil && checksRunUserCode(w.snap, t, maxTypeDepth) {
 			return unavailableType(n.Name,
 				fmt.Sprintf("Its column %q is of a domain whose check runs functions of others. Name its columns instead.", c.Name))
 		}
@@ -103,7 +103,7 @@ func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 			"It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
 		return
 	}
-	if _, named, ok := qualifiedName(t.Names); ok && byName[named] != nil {
+	if _, named, ok := qualifiedName(t.Names); ok && nameTypes[named] != nil {
 		w.refuseAt(unavailableFunction(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
@@ -163,13 +163,13 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 	case t.Extension == "" && t.Kind == 'e':
 		return nil
 	case t.Extension == "" && (t.Kind == 'r' || t.Kind == 'm'):
-		if !callsOthers(snap, t, maxTypeDepth) {
+		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
 		return unavailableType(named.Name.Name,
 			"Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
 	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
-		if !callsOthers(snap, t, maxTypeDepth) {
+		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
 		return unavailableType(named.Name.Name,
@@ -187,7 +187,7 @@ const maxTypeDepth = 32
 
 // callsOthers tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a known
 // extension: the check of a domain or the order of a range's bounds, at any depth.
-func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
+func checksRunUserCode(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 	if depth == 0 {
 		return true
 	}
@@ -201,7 +201,7 @@ func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 		if part == 0 {
 			continue
 		}
-		if p := snap.TypeByOID(part); p == nil || callsOthers(snap, p, depth-1) {
+		if p := snap.TypeByOID(part); p == nil || checksRunUserCode(snap, p, depth-1) {
 			return true
 		}
 	}
@@ -211,7 +211,7 @@ func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 			return true
 		}
 		for _, c := range r.Columns {
-			if p := snap.TypeByOID(c.TypeOID); p == nil || callsOthers(snap, p, depth-1) || typeRefusal(snap, p) != nil {
+			if p := snap.TypeByOID(c.TypeOID); p == nil || checksRunUserCode(snap, p, depth-1) || typeRefusal(snap, p) != nil {
 				return true
 			}
 		}

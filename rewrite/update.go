@@ -5,7 +5,7 @@ import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 // updateStmt visits UPDATE and returns the names of the columns that it returns, or nil.
 func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
 	w.saw("UpdateStmt")
-	return w.within(s.WithClause, func(own *scope) map[string]bool {
+	return w.withScope(s.WithClause, func(own *scope) map[string]bool {
 		t := w.target(s.Relation, "UPDATE")
 		if t == nil {
 			return nil

@@ -10,62 +10,62 @@ import (
 // walker visits the statements of one text. The first refusal stays; after it nothing of the walk counts.
 type walker struct {
 	*Rewriter
-	source  *sqltext.Source
-	refused *sqlstate.Error
-	renamed map[catalog.Name]catalog.Name // the views that stand for relations in the text, to the relations
+	source         *sqltext.Source
+	refused        *sqlstate.Error
+	relationOfView map[catalog.Name]catalog.Name // the views that stand for relations in the text, to the relations
 
 	scope *scope    // names of the FROM items in sight
 	ctes  *cteFrame // names of the WITH queries in sight
 
-	seen       map[string]int // kinds of nodes visited, for reconcile
+	nodeCounts map[string]int // kinds of nodes visited, for reconcile
 	references []*reference
-	barred     bool // it may fail: see fences
+	mayFail    bool // it may fail: see fences
 	// on the signed path: which conditions find the rows, where others are asked of these; else nil
-	found        []bool
-	fenced       map[*sqltext.RangeVar]bool   // what a distance may put in order, where an approximate index may lie under it
-	begins       []int                        // the first reference of each statement
-	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
-	edits        []edit
-	stars        []star
-	qualified    []qualified // references schema.table.column, see unqualifyColumns
-	functions    map[string]bool
-	searches     []keySearch     // of which rows are found by key
-	searcher     *vetter         // of their conditions
-	names        map[string]bool // last parts of all column references: what columns may have been read
-	collations   map[string]bool // other than the database's own: see checkCollations
-	explicit     map[string]bool // those by COLLATE
-	withOthers   *bool           // see bringsOthers
-	present      map[uint32]int  // types of values and how often they are brought, see checkCasts; PostgreSQL's own not all
-	casts        []foreignCast
-	leftOut      map[string]bool // marks of columns that the policy fills in; true: every INSERT so far leaves it out
-	prefixes     bool            // ^@ is there
-	signed       bool
-	bare         bool // a table stands without the predicate that the mode asks for
-	starred      int  // columns copied by starColumns
-	unsigned     bool // a part of the text runs later, when another text is the one that is running
-	aggregations []aggregation
-	executes     bool // it names a prepared statement, which may be a signed one
+	belowFence         []bool
+	fencedTables       map[*sqltext.RangeVar]bool       // what a distance may put in order, where an approximate index may lie under it
+	firstReferences    []int                            // the first reference of each statement
+	keyLookups         map[*sqltext.RangeVar]*keyLookup // the mentions of tables whose key is fixed
+	edits              []edit
+	stars              []targetStar
+	qualifiedColumns   []qualifiedColumn // references schema.table.column, see unqualifyColumns
+	functions          map[string]bool
+	keySearches        []keySearch     // of which rows are found by key
+	searchLeakCheck    *leakChecker    // of their conditions
+	columnNames        map[string]bool // last parts of all column references: what columns may have been read
+	collations         map[string]bool // other than the database's own: see checkCollations
+	explicitCollations map[string]bool // those by COLLATE
+	runsUserCodeCached *bool           // see bringsOthers
+	valueTypes         map[uint32]int  // types of values and how often they are brought, see checkCasts; PostgreSQL's own not all
+	foreignCasts       []foreignCast
+	omitted            map[string]bool // marks of columns that the policy fills in; true: every INSERT so far leaves it out
+	hasPrefixOperator  bool            // ^@ is there
+	needsSignature     bool
+	lacksPredicate     bool // a table stands without the predicate that the mode asks for
+	starColumnCount    int  // columns copied by starColumns
+	runsLater          bool // a part of the text runs later, when another text is the one that is running
+	aggregations       []aggregation
+	hasExecute         bool // it names a prepared statement, which may be a signed one
 
-	currentOf    int                 // the token behind the last CURRENT OF
+	currentOfEnd int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
-	copied       bool                // what is visited stands in the text once and was visited before
+	repeated     bool                // what is visited stands in the text once and was visited before
 
-	mentions []*read // of the whole text
+	relationUses []*relationUse // of the whole text
 
 	// of the statement at hand
-	first        int    // its first reference
-	writes       bool   // it changes rows
-	cursor       string // of its CURRENT OF
-	locks        bool   // it locks rows
-	systemColumn bool   // it names one
-	systemAt     int32  // where, or -1
-	tableOID     bool
+	firstReference    int    // its first reference
+	writes            bool   // it changes rows
+	currentOfCursor   string // of its CURRENT OF
+	locks             bool   // it locks rows
+	namesSystemColumn bool   // it names one
+	systemColumnAt    int32  // where, or -1
+	namesTableOID     bool
 }
 
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
-	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{},
-		names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
-		explicit: map[string]bool{}, present: map[uint32]int{}, leftOut: map[string]bool{}}
+	return &walker{Rewriter: r, source: source, nodeCounts: map[string]int{}, functions: map[string]bool{},
+		columnNames: map[string]bool{}, relationOfView: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
+		explicitCollations: map[string]bool{}, valueTypes: map[uint32]int{}, omitted: map[string]bool{}}
 }
 
 // refuse records the first refusal.
@@ -82,13 +82,13 @@ func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
 	}
 }
 
-func (w *walker) saw(kind string) { w.seen[kind]++ }
+func (w *walker) saw(kind string) { w.nodeCounts[kind]++ }
 
 // statement visits one statement and returns what it does to the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.begins = append(w.begins, len(w.references))
-	w.first, w.systemColumn, w.tableOID, w.writes, w.locks, w.cursor = len(w.references), false, false, false, false, ""
+	w.firstReferences = append(w.firstReferences, len(w.references))
+	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writes, w.locks, w.currentOfCursor = len(w.references), false, false, false, false, ""
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
@@ -135,8 +135,8 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}
 	if w.refused == nil {
-		w.systemColumns()
-		w.settleWrites()
+		w.checkSystemColumns()
+		w.keepRelationsOfWrites()
 	}
 	effect.Returns = returnsRows(raw.GetStmt())
 	if effect.Body != nil {
@@ -145,8 +145,8 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect.Returns = false
 	} else {
 		effect.Writes = w.writes
-		if w.cursor != "" {
-			effect.Name = w.cursor
+		if w.currentOfCursor != "" {
+			effect.Name = w.currentOfCursor
 		}
 	}
 	return effect
@@ -164,27 +164,27 @@ func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 
 // systemColumns judges the system columns that the statement names, now that its tables are known. A statement that
 // names tableoid leaves its tables as they are: a subquery has no such column.
-func (w *walker) systemColumns() {
-	for _, ref := range w.references[w.first:] {
+func (w *walker) checkSystemColumns() {
+	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment == nil {
 			continue
 		}
-		if w.systemColumn {
-			w.refuseAt(refusal("ColumnRef(system column)"), w.systemAt)
+		if w.namesSystemColumn {
+			w.refuseAt(refusal("ColumnRef(system column)"), w.systemColumnAt)
 			return
 		}
-		if w.tableOID {
-			ref.keep(tableOIDColumn)
+		if w.namesTableOID {
+			ref.doNotInject(tableOIDColumn)
 		}
 	}
 }
 
 // reconcile compares what the walk visited with what a walk that knows no grammar finds in the tree.
-func (w *walker) reconcile(tree *sqltext.ParseResult) *sqlstate.Error {
+func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
 	counts, known := sqltext.Count(tree)
 	if known {
 		for kind, n := range counts {
-			if kind != "ParseResult" && !leaf[kind] && w.seen[kind] != n {
+			if kind != "ParseResult" && !leafKinds[kind] && w.nodeCounts[kind] != n {
 				known = false
 			}
 		}
@@ -198,11 +198,11 @@ func (w *walker) reconcile(tree *sqltext.ParseResult) *sqlstate.Error {
 }
 
 // leaf lists the kinds that hold no other and name nothing by themselves.
-var leaf = map[string]bool{"String": true, "Integer": true, "Float": true, "Boolean": true, "BitString": true, "List": true}
+var leafKinds = map[string]bool{"String": true, "Integer": true, "Float": true, "Boolean": true, "BitString": true, "List": true}
 
 // settle turns references into edits, now that all is known of them.
-func (w *walker) settle(signable bool) {
+func (w *walker) editReferences(signable bool) {
 	for _, ref := range w.references {
-		w.settleReference(ref, signable)
+		w.editReference(ref, signable)
 	}
 }

@@ -13,14 +13,14 @@ import (
 // not signed where the owner's triggers may run inside it. What it reads besides stays a table as well.
 
 // written is the target of a statement that writes.
-type written struct {
+type writeTarget struct {
 	ref   *reference
 	table *policy.Table
 	item  *fromItem
 }
 
 // target visits the table that a statement writes, under the name that its expressions call it by; nil after a refusal.
-func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
+func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	at := w.source.At(rv.GetLocation())
 	ref := w.resolve(rv)
 	if ref == nil {
@@ -49,33 +49,33 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 			return nil
 		}
 	}
-	ref.keep(writeTargetTable)
-	ref.written = true
+	ref.doNotInject(writeTargetTable)
+	ref.isTarget = true
 	w.writes = true
-	item := &fromItem{name: rv.GetRelname(), ref: ref, bare: rv.Alias == nil, columns: columnSet(ref.relation)}
+	item := &fromItem{name: rv.GetRelname(), ref: ref, noAlias: rv.Alias == nil, columns: columnSet(ref.relation)}
 	if name, renamed := w.alias(rv.Alias); rv.Alias != nil {
 		item.name = name
 		if renamed {
-			ref.whole, ref.row, item.columns = true, true, renamedColumns(rv.GetAlias().GetColnames())
+			ref.allColumns, ref.rowType, item.columns = true, true, renamedColumns(rv.GetAlias().GetColnames())
 		}
 	}
-	return &written{ref, table, item}
+	return &writeTarget{ref, table, item}
 }
 
 // settleWrites leaves every relation of a statement that writes, or locks rows, as it is.
-func (w *walker) settleWrites() {
+func (w *walker) keepRelationsOfWrites() {
 	if !w.writes && !w.locks {
 		return
 	}
-	for _, ref := range w.references[w.first:] {
+	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment != nil {
-			ref.keep(writesOrLocks)
+			ref.doNotInject(writesOrLocks)
 		}
 	}
 }
 
 // refuseColumn refuses a column that agents may not set.
-func (w *walker) refuseColumn(t *written, column string, allowed []string, location int32) {
+func (w *walker) refuseColumn(t *writeTarget, column string, allowed []string, location int32) {
 	hint := "The policy lets agents set no column of it that way."
 	if len(allowed) > 0 {
 		hint = "The policy lets agents set " + strings.Join(allowed, ", ") + "."
@@ -85,15 +85,15 @@ func (w *walker) refuseColumn(t *written, column string, allowed []string, locat
 }
 
 // mayWrite judges a column that is set. One that does not exist is left to the server, which says so.
-func (w *walker) mayWrite(t *written, column string, allowed []string, location int32) {
-	w.names[column] = true
+func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, location int32) {
+	w.columnNames[column] = true
 	if t.ref.relation.Column(column) != nil && !slices.Contains(allowed, column) {
 		w.refuseColumn(t, column, allowed, location)
 	}
 }
 
 // part visits what follows a column that is set in part: column[1], column.field.
-func (w *walker) part(indirection []*sqltext.Node) {
+func (w *walker) assignedParts(indirection []*sqltext.Node) {
 	for _, n := range indirection {
 		switch part := n.GetNode().(type) {
 		case *sqltext.Node_String: // a field of a composite type
@@ -108,7 +108,7 @@ func (w *walker) part(indirection []*sqltext.Node) {
 }
 
 // assigned visits a value that is stored, which may be DEFAULT.
-func (w *walker) assigned(n *sqltext.Node) {
+func (w *walker) assignedValue(n *sqltext.Node) {
 	if n.GetSetToDefault() != nil {
 		w.saw("SetToDefault")
 		return
@@ -117,7 +117,7 @@ func (w *walker) assigned(n *sqltext.Node) {
 }
 
 // setList visits SET a = x, (b, c) = (SELECT …).
-func (w *walker) setList(t *written, targets []*sqltext.Node) {
+func (w *walker) setList(t *writeTarget, targets []*sqltext.Node) {
 	for _, n := range targets {
 		target := n.GetResTarget()
 		if target == nil {
@@ -125,12 +125,12 @@ func (w *walker) setList(t *written, targets []*sqltext.Node) {
 			return
 		}
 		w.saw("ResTarget")
-		w.mayWrite(t, target.Name, t.table.Write.Updatable, target.Location)
-		w.part(target.Indirection)
+		w.checkWritable(t, target.Name, t.table.Write.Updatable, target.Location)
+		w.assignedParts(target.Indirection)
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
 			w.multiAssign(m)
 		} else {
-			w.assigned(target.Val)
+			w.assignedValue(target.Val)
 		}
 	}
 }
@@ -139,13 +139,13 @@ func (w *walker) setList(t *written, targets []*sqltext.Node) {
 // later copies only the tree is edited.
 func (w *walker) multiAssign(m *sqltext.MultiAssignRef) {
 	w.saw("MultiAssignRef")
-	outer := w.copied
-	w.copied = outer || m.Colno > 1
-	defer func() { w.copied = outer }()
+	outer := w.repeated
+	w.repeated = outer || m.Colno > 1
+	defer func() { w.repeated = outer }()
 	if row := m.GetSource().GetRowExpr(); row != nil {
 		w.saw("RowExpr")
 		for _, n := range row.Args {
-			w.assigned(n)
+			w.assignedValue(n)
 		}
 		return
 	}
@@ -162,7 +162,7 @@ func (w *walker) returning(targets *[]*sqltext.Node) map[string]bool {
 
 // writesTogether tells whether a statement makes or changes rows in several parts: no part sees what another has made,
 // so that a rule over both cannot hold for a row that leads to one of the same statement.
-func writesTogether(raw *sqltext.RawStmt) bool {
+func hasSeveralWrites(raw *sqltext.RawStmt) bool {
 	counts, _ := sqltext.Count(raw)
 	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1
 }
@@ -185,7 +185,7 @@ func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
 }
 
 // within runs f with a scope and WITH queries of its own.
-func (w *walker) within(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
+func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
 	if w.refused != nil {
 		return nil
 	}
@@ -210,12 +210,12 @@ func (w *walker) where(n *sqltext.Node) {
 	}
 	w.saw("CurrentOfExpr")
 	// The tree does not say where: they stand in the text as the walk meets them, and the proof compares.
-	for i := w.currentOf; i+2 < len(w.source.Tokens); i++ {
+	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
 		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {
 			continue
 		}
-		w.currentOf, w.cursor = i+2, c.CursorName
+		w.currentOfEnd, w.currentOfCursor = i+2, c.CursorName
 		w.rename(t[i+2], "CurrentOfExpr", c.CursorName, func(upstream string) { c.CursorName = upstream })
 		return
 	}

@@ -8,38 +8,38 @@ import (
 
 // These expressions cannot raise an error. All that is not known here may.
 
-var comparisons = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
+var comparisonOperators = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
 // harmless tells whether something cannot raise an error, by itself; what is inside is asked for itself.
-func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
+func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
-		return c.harmlessOperator(x.AExpr, at)
+		return c.operatorCannotFail(x.AExpr, at)
 	case *sqltext.Node_TypeCast:
-		if constant(x.TypeCast) || c.says(x.TypeCast) {
+		if isConstantCast(x.TypeCast) || c.declaresParamType(x.TypeCast) {
 			return true
 		}
-		if at.strict || !c.simpleElements(x.TypeCast.Arg, at) ||
+		if at.inSubquery || !c.isPlainArray(x.TypeCast.Arg, at) ||
 			slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements,
-				func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) }) {
+				func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasLocalColumn(n, at) }) {
 			return false
 		}
-		c.outputs = c.outputs || at.feeds
+		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		return true
 	case *sqltext.Node_A_Indirection: // a field may be a function that is called like one; see leaks for subscripts
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
-		return c.harmlessCall(x.FuncCall, at)
+		return c.callCannotFail(x.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:
-		return c.uniform(x.CoalesceExpr.Args, at)
+		return c.haveOneType(x.CoalesceExpr.Args, at)
 	case *sqltext.Node_CaseExpr:
 		results := []*sqltext.Node{x.CaseExpr.Defresult}
 		for _, when := range x.CaseExpr.Args {
 			results = append(results, when.GetCaseWhen().GetResult())
 		}
-		return x.CaseExpr.Arg == nil && c.uniform(results, at)
+		return x.CaseExpr.Arg == nil && c.haveOneType(results, at)
 	case *sqltext.Node_A_ArrayExpr:
-		return c.uniform(x.AArrayExpr.Elements, at)
+		return c.haveOneType(x.AArrayExpr.Elements, at)
 	}
 	return false
 }
@@ -47,19 +47,19 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 // uniform tells whether values need no conversion to become one type, and, where they become an array, are no arrays
 // themselves, of which all must have the same length. A parameter among several may be anything, if a type is declared
 // for it.
-func (c *cautious) uniform(values []*sqltext.Node, at stand) bool {
+func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) bool {
 	var of uint32
 	for _, n := range values {
 		switch {
 		case n.GetNode() == nil, n.GetAConst() != nil:
 			continue
 		case n.GetParamRef() != nil:
-			c.casts = c.casts || len(values) > 1
+			c.castsParams = c.castsParams || len(values) > 1
 			continue
 		}
-		t := c.typeOf(n, at.level)
-		if len(values) > 1 && (t == 0 || slices.Contains(arrays, t)) || t == 0 && at.strict ||
-			of != 0 && t != of && (converted[t] > 0 || converted[of] > 0) {
+		t := c.typeOf(n, at.queryLevel)
+		if len(values) > 1 && (t == 0 || slices.Contains(comparableArrayTypes, t)) || t == 0 && at.inSubquery ||
+			of != 0 && t != of && (conversionTargets[t] > 0 || conversionTargets[of] > 0) {
 			return false
 		}
 		of = t
@@ -68,62 +68,62 @@ func (c *cautious) uniform(values []*sqltext.Node, at stand) bool {
 }
 
 // arrays are the types of arrays whose values can be compared.
-var arrays = []uint32{1005, 1007, 1009, 1016, 2951}
+var comparableArrayTypes = []uint32{1005, 1007, 1009, 1016, 2951}
 
-func (c *cautious) harmlessOperator(x *sqltext.A_Expr, at stand) bool {
+func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext) bool {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}
-	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && number(x.Lexpr) && number(x.Rexpr) {
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && isIntegerConstant(x.Lexpr) && isIntegerConstant(x.Rexpr) {
 		return true // as the plan is made
 	}
 	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isNow(x.Lexpr) {
-		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && number(x.Rexpr) {
+		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && isIntegerConstant(x.Rexpr) {
 			days := x.Rexpr.GetAConst().GetIval().GetIval()
 			return -1_000_000 < days && days < 1_000_000
 		}
 		length := x.Rexpr.GetTypeCast().GetArg().GetAConst().GetSval()
 		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" &&
-			span.MatchString(length.GetSval())
+			intervalPattern.MatchString(length.GetSval())
 	}
 	switch x.Kind {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_IN, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT,
 		sqltext.AEXPR_NULLIF:
-		if !slices.Contains(comparisons, name) {
+		if !slices.Contains(comparisonOperators, name) {
 			return false
 		}
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
 	default:
 		return false
 	}
-	return c.comparable(x.Lexpr, at) && c.comparable(x.Rexpr, at) && c.alike(x, at)
+	return c.isComparableOperand(x.Lexpr, at) && c.isComparableOperand(x.Rexpr, at) && c.comparesSafely(x, at)
 }
 
 // comparable tells whether an operand is of a kind that can be compared whatever its value is.
-func (c *cautious) comparable(n *sqltext.Node, at stand) bool {
+func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
 		return true
 	case *sqltext.Node_TypeCast:
-		return c.harmless(n, at)
+		return c.cannotFail(n, at)
 	case *sqltext.Node_List:
-		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
+		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_A_ArrayExpr:
-		return !slices.ContainsFunc(x.AArrayExpr.Elements, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
+		return !slices.ContainsFunc(x.AArrayExpr.Elements, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_RowExpr:
-		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.comparable(n, at) })
+		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
-		if isNow(n) || shallow(n) && c.harmless(n, at) {
+		if isNow(n) || isShallow(n) && c.cannotFail(n, at) {
 			return true
 		}
 	}
-	return c.typeOf(n, at.level) != 0
+	return c.typeOf(n, at.queryLevel) != 0
 }
 
 // shallow tells whether an operand is no deeper than what harmless knows by name: deeper ones would be looked through
 // again at each level.
-func shallow(n *sqltext.Node) bool {
+func isShallow(n *sqltext.Node) bool {
 	if x := n.GetAExpr(); x != nil {
 		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
 	}
@@ -136,11 +136,11 @@ func shallow(n *sqltext.Node) bool {
 }
 
 // fixed tells whether an argument is a constant, of which functions that are IMMUTABLE are computed as the plan is made.
-func fixed(n *sqltext.Node) bool {
-	return n.GetAConst() != nil || n.GetTypeCast() != nil && constant(n.GetTypeCast())
+func isFoldedConstant(n *sqltext.Node) bool {
+	return n.GetAConst() != nil || n.GetTypeCast() != nil && isConstantCast(n.GetTypeCast())
 }
 
-func number(n *sqltext.Node) bool { return n.GetAConst().GetIval() != nil }
+func isIntegerConstant(n *sqltext.Node) bool { return n.GetAConst().GetIval() != nil }
 
 func isNow(n *sqltext.Node) bool {
 	if v := n.GetSqlvalueFunction(); v != nil {
@@ -151,7 +151,7 @@ func isNow(n *sqltext.Node) bool {
 	return f != nil && len(f.Args) == 0 && lastName(f.Funcname) == "now"
 }
 
-func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
+func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) bool {
 	// the bounds of a frame may be negative
 	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
 		return false
@@ -162,16 +162,16 @@ func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
 	case "count":
 		return f.AggStar || len(f.Args) == 1
 	case "min", "max":
-		return len(f.Args) == 1 && c.comparable(f.Args[0], at)
+		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], at)
 	case "sum", "avg": // of integers: what they add up in has room for more rows than there can be
-		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.level))
+		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.queryLevel))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
-		return len(f.Args) == 2 && fixed(f.Args[0]) && fixed(f.Args[1])
+		return len(f.Args) == 2 && isFoldedConstant(f.Args[0]) && isFoldedConstant(f.Args[1])
 	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":
 		// a cast may be to a type that is converted as the call runs
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
-		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !fixed(n) })
+		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !isFoldedConstant(n) })
 	case "date_trunc":
 		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil &&
 			slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"},
