@@ -10,38 +10,38 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a statement reads is found out by a walk of its own, which follows columns through aliases, sub-selects, WITH
-// queries, views and joins to the tables they come from, and tells what becomes of them. It runs over the client's own
-// tree, before anything is put in, and after the walker has judged every construct. Where it cannot tell which column
-// is meant, it takes all that could be; a kind of node that it does not know makes everything count as everything.
+// This walk finds out what a statement reads. It follows columns through aliases, sub-selects, WITH queries, views and
+// joins to their tables, and notes how they are used. It runs over the client's own tree, before any edit, and after
+// the walker has checked every construct. Where it cannot tell which column a name means, it takes all that it could
+// mean. A kind of node that it does not know makes everything count as used in every way.
 
-// flow is what becomes of a column's value.
+// usage is a set of ways in which a statement uses a column's value.
 type usage uint8
 
 const (
-	usageNullTest   usage = 1 << iota // it is asked whether there is one: IS NULL, count(x)
+	usageNullTest   usage = 1 << iota // IS NULL or count(x) asks whether there is a value
 	usageFilter                       // a condition depends on it
 	usageOutput                       // the result depends on it: values, order, groups
-	usageSimilarity                   // it is measured against something: distance, similarity
+	usageSimilarity                   // a distance or a similarity is computed of it
 )
 
-// read is one mention of a relation.
+// relationUse is one mention of a relation.
 type relationUse struct {
 	name           catalog.Name
 	relation       *catalog.Relation // nil for a catalog that the snapshot does not describe
 	alias          string
 	via            string // the view or the function that mentions it
-	declaredSource string // where a policy says it; else by its columns
+	declaredSource string // the source that the policy declares; "": it follows from the columns
 
 	columnUsage     map[string]usage
-	rowUsage        usage           // all columns, as those of a row
-	unusedColumns   map[string]bool // columns that a sub-select names and nothing uses
-	unusedRow       bool
-	constantColumns map[string]bool // columns that equal a constant or a parameter wherever a row is read
+	rowUsage        usage           // of all columns, as those of a row
+	unusedColumns   map[string]bool // columns that a sub-select returns and nothing uses
+	unusedRow       bool            // the same of a whole row
+	constantColumns map[string]bool // columns that must equal a constant or a parameter for a row to be read
 	joinedByKey     bool            // a column of a key equals a column of another table
-	isTarget        bool
-	isRead          bool            // of a written one: something of its rows is read
-	writtenColumns  map[string]bool // columns that are written
+	isTarget        bool            // the statement writes it
+	isRead          bool            // of a target: the statement reads some of its columns, too
+	writtenColumns  map[string]bool // columns that the statement writes
 }
 
 func (r *relationUse) mark(column string, f usage) {
@@ -54,7 +54,7 @@ func (r *relationUse) mark(column string, f usage) {
 	if r.relation == nil {
 		return
 	}
-	// where what it is computed from does not do, the error says what it is
+	// an error of the column's expression shows the values that it is computed from
 	if c := r.relation.Column(column); c != nil && c.Virtual {
 		for _, from := range c.ComputedFrom {
 			r.columnUsage[from] |= f | usageOutput
@@ -62,49 +62,50 @@ func (r *relationUse) mark(column string, f usage) {
 	}
 }
 
-// output is a column as an item of FROM or a query offers it.
+// outputColumn is a column that an item of FROM or a query gives.
 type outputColumn struct {
 	name       string
-	hasOwnName bool // the name is the statement's own: AS name, or that of a column
+	hasOwnName bool // the statement names it: AS name, or the name of a column
 	usage      usage
 
-	relation *relationUse // the column of a table; name "" for the whole row
+	relation *relationUse // of a column of a table, or with column "" of a whole row
 	column   string
-	sources  []*outputColumn // or what it passes on
-	expr     *sqltext.Node   // or what it is computed of, all of whose columns are marked already
+	sources  []*outputColumn // else the columns that it passes on
+	expr     *sqltext.Node   // else what it is computed of; all columns in it are marked already
 	scope    *usageScope
 }
 
-// reader follows columns.
+// columnUsage follows the columns of one statement.
 type columnUsage struct {
 	*walker
-	uses           []*relationUse
-	visited        map[*sqltext.RangeVar]bool
-	subqueries     map[*sqltext.SelectStmt]*resultColumns // of expressions, which may be visited twice
-	ctes           *cteLevel                              // those that the expression at hand sees
-	conditionUsage usage                                  // what a condition's columns count as: of a sub-select that is shown, as shown
-	viewName       string                                 // through which tables are reached
+	uses       []*relationUse
+	visited    map[*sqltext.RangeVar]bool
+	subqueries map[*sqltext.SelectStmt]*resultColumns // of expressions, which may be visited twice
+	ctes       *cteLevel                              // that the current expression sees
+	// what columns of conditions count as: in a sub-select whose result is output, as output
+	conditionUsage usage
+	viewName       string // the view through which it reaches tables
 	viewCount      int
 	starOutputs    int
-	incomplete     bool // something was not understood
+	incomplete     bool // it did not understand something
 }
 
-// rows are what a query returns.
+// resultColumns are the columns that a query returns.
 type resultColumns struct {
 	outputs []*outputColumn
 	unknown *outputColumn // further columns whose names are not known
 	byName  map[string]*sameName
 }
 
-// sameName are the outputs of one name. A list of thousands of names is looked up in a list of thousands of columns, so
-// each name is used once.
+// sameName are the outputs of one name. A list of thousands of names may refer to thousands of columns, so each name is
+// marked once.
 type sameName struct {
-	ownName []*outputColumn // by AS, or as the name of a column
+	ownName []*outputColumn // those with a name by AS, or that of a column
 	all     []*outputColumn
-	used    [2]bool // given, all
+	used    [2]bool // ownName, all
 }
 
-// useNamed uses the outputs of a name, and tells whether there are any.
+// markNamedUsed marks the outputs of a name, and tells whether there are any.
 func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly bool) bool {
 	if q.byName == nil {
 		q.byName = make(map[string]*sameName, len(q.outputs))
@@ -136,29 +137,29 @@ func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly boo
 	return len(outputs) > 0
 }
 
-// item is something that FROM names.
+// rangeItem is an item of FROM.
 type rangeItem struct {
 	resultColumns
 	name     string
 	relation catalog.Name  // of a table without alias
 	wholeRow *outputColumn // the whole row
 	use      *relationUse
-	joined   []*relationUse // of a join with an alias
+	joined   []*relationUse // of a join with an alias: the tables in it
 }
 
-// names are the items of one level, and those around it.
+// usageScope holds the items of one query level. parent is the level around it.
 type usageScope struct {
 	items  []*rangeItem
 	parent *usageScope
 }
 
-// queriesInSight are the WITH queries of one level.
+// cteLevel holds the WITH queries of one level.
 type cteLevel struct {
 	parent  *cteLevel
 	queries map[string]*resultColumns
 }
 
-// use marks what the output comes from.
+// markUsed marks the columns of tables that an output comes from.
 func (r *columnUsage) markUsed(o *outputColumn, f usage) {
 	if o == nil {
 		return
@@ -179,7 +180,7 @@ func (r *columnUsage) markUsed(o *outputColumn, f usage) {
 	}
 }
 
-// pass lets an output come from another one, too.
+// addSource notes that an output comes from another one, too.
 func (r *columnUsage) addSource(o, inner *outputColumn) {
 	o.sources = append(o.sources, inner)
 	if o.usage != 0 {
@@ -197,8 +198,8 @@ func (r *columnUsage) markAllUsed(q *resultColumns, f usage) {
 	r.markUsed(q.unknown, f)
 }
 
-// base follows an output to the table's column that it is, and tells whether it is named there directly; nil if it is
-// none, or may be several.
+// baseColumn follows an output to the table's column that it is. direct tells that the table itself gives it. It
+// returns nil if the output is no column of a table, or may be one of several.
 func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
 	found = o.origin()
 	if found == nil || found.relation == nil {
@@ -207,10 +208,10 @@ func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
 	return found, found == o
 }
 
-// origin follows an output to where it does not come from another one alone; nil if nothing is known of that, or if it
-// comes from itself alone, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
+// origin follows an output as long as it passes on exactly one other. It returns nil if nothing is known of that one,
+// or if it comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
 func (o *outputColumn) origin() *outputColumn {
-	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps, so that a walk in a circle comes upon it
+	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps: a walk in a circle meets it
 	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {
 		if o = o.sources[0]; o == mark {
 			return nil
@@ -222,7 +223,7 @@ func (o *outputColumn) origin() *outputColumn {
 	return o
 }
 
-// idle notes columns that are named and go nowhere so far.
+// noteUnused notes a column that a sub-select returns. So far nothing uses it.
 func (o *outputColumn) noteUnused() {
 	if b, _ := o.baseColumn(); b != nil && b.relation != nil {
 		if b.column == "" {
@@ -233,14 +234,15 @@ func (o *outputColumn) noteUnused() {
 	}
 }
 
-// typed finds out what each statement of the text reads, and what all of them do. The relations that the walker has met
-// must be among them.
+// analyzeAccesses finds out what each statement of the text reads and writes, and what all of them do. Every relation
+// that the walker has met must be in its result.
 func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
 	analyses := make([]*columnUsage, 0, len(tree.Stmts))
 	visited := map[*sqltext.RangeVar]bool{}
 	known := map[catalog.Name]bool{}
 	for _, raw := range tree.Stmts {
-		r := &columnUsage{walker: w, visited: visited, subqueries: map[*sqltext.SelectStmt]*resultColumns{}, conditionUsage: usageFilter}
+		r := &columnUsage{walker: w, visited: visited, subqueries: map[*sqltext.SelectStmt]*resultColumns{},
+			conditionUsage: usageFilter}
 		r.statement(raw.GetStmt())
 		for _, one := range r.uses {
 			known[one.name] = true
@@ -250,7 +252,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 		}
 		analyses = append(analyses, r)
 	}
-	// What the walker has met and the reader has not counts as read in every way, by each of the statements.
+	// A relation that only the walker has met counts as read in every way, by each of the statements.
 	for _, ref := range w.references {
 		names := []catalog.Name{ref.name}
 		if ref.fragment != nil {
@@ -285,7 +287,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 	return statements, w.accesses(every)
 }
 
-// accesses makes one access of all mentions of a relation that read it in one way.
+// accesses makes one access of all mentions that read a relation in one way.
 func (w *walker) accesses(reads []*relationUse) []policy.Access {
 	type key struct {
 		relation    catalog.Name
@@ -369,7 +371,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// byKey tells whether the mention reads the row of one key only.
+// readsOneKey tells whether the mention reads the row of one key only.
 func (r *relationUse) readsOneKey() bool {
 	if r.relation == nil || len(r.relation.PrimaryKey) == 0 {
 		return false
@@ -377,8 +379,7 @@ func (r *relationUse) readsOneKey() bool {
 	return !slices.ContainsFunc(r.relation.PrimaryKey, func(c string) bool { return !r.constantColumns[c] })
 }
 
-// sourceOf tells from what the rows of a mention are got: by a measure of likeness, from columns, or as facts about
-// them.
+// accessSource tells how a mention gets at its rows: by similarity, by its columns, or by metadata.
 func (w *walker) accessSource(r *relationUse) string {
 	if r.relation == nil {
 		return policy.Structured
@@ -396,7 +397,7 @@ func (w *walker) accessSource(r *relationUse) string {
 			source = policy.Structured
 		}
 	}
-	for name, f := range r.columnUsage { // what is no column: a system column, or nothing
+	for name, f := range r.columnUsage { // a name that is no column of the table: a system column, or none at all
 		if r.relation.Column(name) == nil && f&usageSimilarity != 0 {
 			return policy.Vector
 		}
@@ -404,7 +405,7 @@ func (w *walker) accessSource(r *relationUse) string {
 	return source
 }
 
-// mention notes a relation.
+// addRelation notes a mention of a relation.
 func (r *columnUsage) addRelation(name catalog.Name, alias string, relation *catalog.Relation) *relationUse {
 	out := &relationUse{name: name, relation: relation, alias: alias, via: r.viewName, columnUsage: map[string]usage{},
 		unusedColumns: map[string]bool{}, constantColumns: map[string]bool{}, writtenColumns: map[string]bool{}}

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// called returns the items of that name of the innermost level that has any.
+// itemsNamed returns the items of that name, of the innermost level that has any.
 func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	for ; s != nil; s = s.parent {
 		var out []*rangeItem
@@ -22,7 +22,7 @@ func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	return nil
 }
 
-// qualifiedItems are the items that schema.table means.
+// qualifiedItems are the items that schema.table can mean.
 func (r *columnUsage) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
 	name, _ := r.snap.ResolveRelation(c.Fields[0].GetString_().GetSval(), c.Fields[1].GetString_().GetSval())
 	for s := own; s != nil && name.Name != ""; s = s.parent {
@@ -39,7 +39,7 @@ func (r *columnUsage) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*r
 	return nil
 }
 
-// column returns all that a reference can mean: one output where it is plain.
+// resolveColumn returns all outputs that a reference can mean. Mostly it is one.
 func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*outputColumn {
 	var items []*rangeItem
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
@@ -57,7 +57,7 @@ func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*ou
 		if len(found) == 0 && it.unknown != nil {
 			found = []*outputColumn{it.unknown}
 		}
-		if len(found) == 0 { // a function of the row, in attribute notation; or a system column
+		if len(found) == 0 { // a function of the row in attribute notation, or a system column
 			if name == "tableoid" {
 				continue
 			}
@@ -74,7 +74,7 @@ func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*ou
 	return out
 }
 
-// unqualified returns what a bare name can mean: a column of the innermost level that has it, or a whole row.
+// resolveUnqualified returns what a bare name can mean: a column of the innermost level that has it, or a whole row.
 func (r *columnUsage) resolveUnqualified(name string, own *usageScope) []*outputColumn {
 	var out []*outputColumn
 	for s := own; s != nil; s = s.parent {
@@ -101,8 +101,8 @@ func (r *columnUsage) resolveUnqualified(name string, own *usageScope) []*output
 	return out
 }
 
-// everything is what counts where a name means nothing that is known. Where nothing is in sight, the name is of something
-// that was lost on the way.
+// markEverything marks all columns in sight, where a name is not known. With nothing in sight the walk has missed the
+// item that has the name.
 func (r *columnUsage) markEverything(own *usageScope, f usage) {
 	none := true
 	defer func() { r.incomplete = r.incomplete || none }()
@@ -230,7 +230,7 @@ func (r *columnUsage) expr(n *sqltext.Node, own *usageScope, f usage) {
 	}
 }
 
-// isRow tells whether an output is, or may be, a whole row.
+// mayBeRow tells whether an output is, or may be, a whole row.
 func (o *outputColumn) mayBeRow() bool {
 	switch origin := o.origin(); {
 	case origin == nil:
@@ -310,7 +310,7 @@ func (r *columnUsage) subQuery(s *sqltext.SelectStmt, own *usageScope, f usage, 
 	if q == nil {
 		outer := r.conditionUsage
 		if f&usageOutput != 0 {
-			r.conditionUsage = usageOutput // what its conditions let through is shown
+			r.conditionUsage = usageOutput // the output depends on its conditions
 		}
 		q = r.selectStmt(s, own, r.ctes)
 		r.conditionUsage = outer
@@ -322,7 +322,7 @@ func (r *columnUsage) subQuery(s *sqltext.SelectStmt, own *usageScope, f usage, 
 	return q
 }
 
-// call visits a call.
+// call visits a function call.
 func (r *columnUsage) call(c *sqltext.FuncCall, own *usageScope, f usage) {
 	schema, name, _ := qualifiedName(c.Funcname)
 	inside := f
@@ -331,7 +331,7 @@ func (r *columnUsage) call(c *sqltext.FuncCall, own *usageScope, f usage) {
 		inside |= usageSimilarity
 	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 &&
 		c.Args[0].GetColumnRef() != nil && f&usageSimilarity == 0:
-		inside = usageNullTest // how many there are
+		inside = usageNullTest // it depends on how many there are
 	}
 	r.exprs(c.Args, own, inside)
 	r.exprs(c.AggOrder, own, f)
@@ -340,7 +340,7 @@ func (r *columnUsage) call(c *sqltext.FuncCall, own *usageScope, f usage) {
 	r.addFunctionReads(schema, name)
 }
 
-// functionReads adds what the policy says that a function of it reads.
+// addFunctionReads adds the relations that, says the policy, a function of its list reads.
 func (r *columnUsage) addFunctionReads(schema, name string) {
 	if !r.pol.HasContracts() {
 		return
@@ -381,8 +381,8 @@ func (r *columnUsage) operation(x *sqltext.A_Expr, own *usageScope, f usage) {
 	r.expr(x.Rexpr, own, f)
 }
 
-// isLikeness tells whether an operator may measure how like two values are: by its name, or because only extensions
-// that are not known have it where it is looked for.
+// isSimilarityOperator tells whether an operator may compute a distance or a similarity. Its name may say so; or, where
+// it is looked for, only extensions that are not known have it.
 func (r *columnUsage) isSimilarityOperator(parts []*sqltext.Node) bool {
 	schema, name, ok := qualifiedName(parts)
 	if !ok || len(parts) == 0 {
@@ -397,17 +397,19 @@ func (r *columnUsage) isSimilarityOperator(parts []*sqltext.Node) bool {
 	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), UnknownOperator)
 }
 
-// likeness are the operators that measure how like two values are, by pgvector, cube, pg_trgm and btree_gist, and those
-// of PostgreSQL that have their names.
+// similarityOperators compute distances and similarities: those of pgvector, cube, pg_trgm and btree_gist, and those of
+// PostgreSQL by the same names.
 var similarityOperators = map[string]bool{
 	"<->": true, "<#>": true, "<=>": true, "<+>": true, "<~>": true, "<%>": true, "~>": true,
 	"%": true, "<%": true, "%>": true, "<<%": true, "%>>": true, "<<->": true, "<->>": true, "<<<->": true, "<->>>": true,
 }
 
-// measuring are the extensions whose functions and types measure likeness. All of theirs count.
-var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true, "earthdistance": true}
+// similarityExtensions have functions and types for similarity. All of theirs count.
+var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true,
+	"earthdistance": true}
 
-// isModulo tells whether % divides: one side is a number for certain, which no text or vector is cast to by itself.
+// isModulo tells whether % divides: one side is certain to be a number, and no text or vector is cast to a number
+// implicitly.
 func (r *columnUsage) isModulo(operator string, x *sqltext.A_Expr, own *usageScope) bool {
 	if operator != "%" || x.Kind != sqltext.AEXPR_OP {
 		return false
@@ -428,7 +430,7 @@ func (r *columnUsage) isModulo(operator string, x *sqltext.A_Expr, own *usageSco
 	return false
 }
 
-// isMeasure tells whether a function that a name can mean, or a type in its place, measures likeness.
+// isSimilarityFunction tells whether a function, or a type in its place, that the name can mean computes similarity.
 func (r *columnUsage) isSimilarityFunction(schema, name string) bool {
 	for _, f := range r.snap.FunctionsNamed(schema, name) {
 		if similarityExtensions[f.Extension] {
@@ -443,7 +445,7 @@ func (r *columnUsage) isSimilarityFunction(schema, name string) bool {
 	return false
 }
 
-// measures tells whether a type that a cast names is one of embeddings.
+// isEmbeddingTypeName tells whether a cast names a type of embeddings.
 func (r *columnUsage) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {
@@ -457,7 +459,7 @@ func (r *columnUsage) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	return false
 }
 
-// isEmbedding tells whether a type is, or holds, a vector: of pgvector or of cube.
+// isEmbedding tells whether a type is, or holds, a vector of pgvector or of cube.
 func (w *walker) isEmbedding(oid uint32) bool { return w.holdsEmbedding(oid, maxTypeDepth) }
 
 func (w *walker) holdsEmbedding(oid uint32, depth int) bool {

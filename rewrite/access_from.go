@@ -17,7 +17,7 @@ func (r *columnUsage) from(list []*sqltext.Node, own *usageScope, with *cteLevel
 	}
 }
 
-// item visits one item of FROM. LATERAL sees what own has so far.
+// rangeItems visits one item of FROM. LATERAL sees the items that own has so far.
 func (r *columnUsage) rangeItems(n *sqltext.Node, own *usageScope, with *cteLevel) []*rangeItem {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -25,7 +25,7 @@ func (r *columnUsage) rangeItems(n *sqltext.Node, own *usageScope, with *cteLeve
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		parent := own.parent
-		if s.Lateral { // what it sees now: own has other items by the time that its columns are followed
+		if s.Lateral { // it sees the items so far: own has others by the time that its columns are followed
 			parent = &usageScope{items: slices.Clone(own.items), parent: own.parent}
 		}
 		q := r.renameColumns(r.query(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
@@ -46,7 +46,8 @@ func (r *columnUsage) rangeItems(n *sqltext.Node, own *usageScope, with *cteLeve
 				r.expr(n.GetRangeTableFuncCol().GetColdefexpr(), own, usageOutput)
 			}
 		})
-		return []*rangeItem{subqueryItem(f.GetAlias().GetAliasname(), &resultColumns{unknown: &outputColumn{expr: f.Docexpr, scope: own}})}
+		return []*rangeItem{subqueryItem(f.GetAlias().GetAliasname(),
+			&resultColumns{unknown: &outputColumn{expr: f.Docexpr, scope: own}})}
 	case *sqltext.Node_JoinExpr:
 		return r.join(kind.JoinExpr, own, with)
 	}
@@ -62,7 +63,7 @@ func subqueryItem(name string, q *resultColumns) *rangeItem {
 	return &rangeItem{name: name, resultColumns: *q, wholeRow: row}
 }
 
-// functionItem is a function in FROM. What its columns are made of is what it is called with.
+// functionItem is a function in FROM. Its columns come from its arguments.
 func (r *columnUsage) functionItem(f *sqltext.RangeFunction, own *usageScope, with *cteLevel) *rangeItem {
 	q := &resultColumns{unknown: &outputColumn{}}
 	name := f.GetAlias().GetAliasname()
@@ -146,7 +147,8 @@ func (r *columnUsage) table(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
 	return it
 }
 
-// viewRows follows the columns of a view into its own query. What cannot be followed counts as read in every way.
+// viewColumns follows the columns of a view into its own query. A view that it cannot follow counts as read in every
+// way.
 func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
 	outer, outerWith, outerAsked := r.viewName, r.ctes, r.conditionUsage
 	defer func() { r.viewName, r.ctes, r.conditionUsage = outer, outerWith, outerAsked }()
@@ -167,10 +169,10 @@ func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
 	for _, one := range r.uses[before:] {
 		one.mark("", usageOutput|usageSimilarity)
 	}
-	return nil // the tables that it reads are added by typed
+	return nil // analyzeAccesses adds the tables that the view reads
 }
 
-// maxViews bounds the views that one statement opens, each mention counted.
+// maxViews bounds the mentions of views that one statement opens.
 const maxViews = 200
 
 func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
@@ -222,18 +224,20 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 		if j.JoinUsingAlias != nil {
 			q := &resultColumns{}
 			for _, name := range shared {
-				q.outputs = append(q.outputs, &outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
+				q.outputs = append(q.outputs,
+					&outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
 			}
 			both = append(both, subqueryItem(j.JoinUsingAlias.GetAliasname(), q))
 		}
 		return both
 	}
-	// The columns that are joined come first, once.
+	// The columns of USING come first, once.
 	q := &resultColumns{}
 	merged := map[string]bool{}
 	for _, name := range shared {
 		merged[name] = true
-		q.outputs = append(q.outputs, &outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
+		q.outputs = append(q.outputs,
+			&outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
 	}
 	for _, it := range both {
 		for _, o := range it.outputs {
@@ -256,7 +260,7 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 	return []*rangeItem{out}
 }
 
-// each visits the tables that an item is, or that are joined in it.
+// eachUse visits the tables that an item is, or that are joined in it.
 func (it *rangeItem) eachUse(f func(*relationUse)) {
 	if it.use != nil {
 		f(it.use)
@@ -266,7 +270,7 @@ func (it *rangeItem) eachUse(f func(*relationUse)) {
 	}
 }
 
-// open tells whether columns of an item are not known.
+// hasUnknownColumns tells whether the columns of an item are not all known.
 func hasUnknownColumns(items []*rangeItem) bool {
 	for _, it := range items {
 		if it.unknown != nil {
@@ -276,7 +280,7 @@ func hasUnknownColumns(items []*rangeItem) bool {
 	return false
 }
 
-// common are the names that both sides of a NATURAL JOIN have.
+// commonColumns are the names that both sides of a NATURAL JOIN have.
 func commonColumns(left, right []*rangeItem) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -291,7 +295,7 @@ func commonColumns(left, right []*rangeItem) []string {
 	return out
 }
 
-// find returns the columns of that name.
+// columnsNamed returns the columns of that name.
 func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	var out []*outputColumn
 	for _, it := range items {
@@ -304,7 +308,7 @@ func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	return out
 }
 
-// meet notes that two columns are equal.
+// noteEqual notes that two columns are equal.
 func (r *columnUsage) noteEqual(a, b *outputColumn) {
 	x, _ := a.baseColumn()
 	y, _ := b.baseColumn()
@@ -318,7 +322,7 @@ func (r *columnUsage) noteEqual(a, b *outputColumn) {
 	}
 }
 
-// isKeyColumn tells whether a column is of the primary key, of a unique key or of a foreign key.
+// isKeyColumn tells whether a column belongs to the primary key, a unique key or a foreign key.
 func isKeyColumn(relation *catalog.Relation, column string) bool {
 	if relation == nil || column == "" {
 		return false
@@ -345,11 +349,11 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 	return false
 }
 
-// everyRead allows every table of the level.
+// anyRelation allows every table of the level.
 func anyRelation(*relationUse) bool { return true }
 
-// where visits a condition. Where a column of a row's key must equal a constant for the row to be read, it is noted:
-// allowed tells for which tables the condition decides.
+// where visits a condition. It notes columns that must equal a constant for a row to be read. allowed tells for which
+// tables the condition decides that.
 func (r *columnUsage) where(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {
 		return
@@ -403,7 +407,7 @@ func (r *columnUsage) noteEqualities(n *sqltext.Node, own *usageScope, allowed f
 	}
 }
 
-// holds tells whether a table is an item of this level.
+// hasUse tells whether a table is an item of this level.
 func (s *usageScope) hasUse(one *relationUse) bool {
 	found := false
 	for _, it := range s.items {
@@ -420,7 +424,7 @@ func isConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetParamRef() != nil
 }
 
-// only returns the column that an expression is, where no other can be meant; else nil.
+// singleColumn returns the one column that an expression can mean; else nil.
 func (r *columnUsage) singleColumn(n *sqltext.Node, own *usageScope) *outputColumn {
 	c := n.GetColumnRef()
 	if c == nil || isStar(n) {

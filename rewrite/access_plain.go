@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// plainRead tells whether a statement returns rows of tables as they are: columns of them, of the rows that conditions
-// without sub-selects choose and join, so that each row of the result holds one row of each table. limit is the number
-// after LIMIT, or -1.
+// plainSelect tells whether a statement returns columns of tables as they are. Conditions without sub-selects choose
+// and join the rows, so that each row of the result holds one row of each table. limit is the number after LIMIT, or
+// -1.
 func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
 	switch {
 	case n.GetPrepareStmt() != nil:
@@ -39,8 +39,7 @@ func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
 	return limit, true
 }
 
-// singleRead tells whether it is a plain read of one table that it names once: each row of the result is one of the
-// table's.
+// readsOneTableOnce tells whether a plain SELECT names one table, once: each row of the result is one of the table's.
 func readsOneTableOnce(n *sqltext.Node) bool {
 	if _, plain := plainSelect(n); !plain {
 		return false
@@ -49,7 +48,7 @@ func readsOneTableOnce(n *sqltext.Node) bool {
 	return known && counts["RangeVar"] == 1
 }
 
-// notTables tells whether an item of FROM is anything but a table, or tables that are joined.
+// isNotTables tells whether an item of FROM is anything but a table or a join of tables.
 func isNotTables(n *sqltext.Node) bool {
 	if j := n.GetJoinExpr(); j != nil {
 		return isNotTables(j.Larg) || isNotTables(j.Rarg)

@@ -116,7 +116,7 @@ func (r *columnUsage) selectStmt(s *sqltext.SelectStmt, parent *usageScope, with
 	return q
 }
 
-// in keeps the WITH queries that expressions see.
+// withCTEs runs f where expressions see these WITH queries.
 func (r *columnUsage) withCTEs(_ *usageScope, with *cteLevel, f func()) {
 	outer := r.ctes
 	r.ctes = with
@@ -124,8 +124,9 @@ func (r *columnUsage) withCTEs(_ *usageScope, with *cteLevel, f func()) {
 	r.ctes = outer
 }
 
-// union visits a set operation. into is, of a recursive query, what its own name offers.
-func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel, into *resultColumns) *resultColumns {
+// union visits a set operation. into is what the name of a recursive query gives.
+func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel,
+	into *resultColumns) *resultColumns {
 	left := r.selectStmt(s.Larg, parent, with)
 	out := into
 	if out == nil {
@@ -150,7 +151,7 @@ func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cte
 			r.addSource(out.outputs[i], o)
 			continue
 		}
-		// Which column goes into which is not known.
+		// Which column goes into which output is not known.
 		if out.unknown == nil {
 			out.unknown = &outputColumn{}
 		}
@@ -168,13 +169,13 @@ func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cte
 			r.addSource(into, right.unknown)
 		}
 	}
-	if left.unknown != nil { // a column of the left may stand anywhere as well
+	if left.unknown != nil { // a column of the left side may have any place
 		for _, into := range out.outputs {
 			r.addSource(into, left.unknown)
 		}
 	}
 	if !s.All || s.Op != sqltext.SETOP_UNION {
-		r.markAllUsed(out, usageOutput) // rows are compared: equal ones become one, or meet
+		r.markAllUsed(out, usageOutput) // rows are compared: equal ones become one, or are left out
 	}
 	return out
 }
@@ -222,7 +223,8 @@ func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cte
 			r.expr(cycle.CycleMarkValue, &usageScope{}, usageOutput)
 			r.expr(cycle.CycleMarkDefault, &usageScope{}, usageOutput)
 		}
-		if cte.GetCycleClause() != nil || cte.GetSearchClause() != nil { // columns are added, of the values of others
+		// they add columns that are made of the others' values
+		if cte.GetCycleClause() != nil || cte.GetSearchClause() != nil {
 			r.markAllUsed(q, usageOutput)
 			marks = append(marks, &outputColumn{sources: append([]*outputColumn{}, q.outputs...)})
 		}
@@ -233,7 +235,7 @@ func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cte
 			}
 			q = &resultColumns{outputs: q.outputs, unknown: marks[0]}
 		}
-		if entries[i] != nil { // those who have named it already get what it offers
+		if entries[i] != nil { // what has named it already gets its columns
 			entry := entries[i]
 			for j, o := range q.outputs {
 				if j < len(entry.outputs) {
@@ -256,8 +258,8 @@ func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cte
 	return own
 }
 
-// recursiveRows are what a query of WITH RECURSIVE offers before it was visited: the names that are plain to see, and
-// others.
+// recursiveColumns are the columns of a WITH RECURSIVE query before it is visited: those whose names the text shows,
+// and others.
 func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	q := &resultColumns{unknown: &outputColumn{}}
 	for _, n := range cte.GetAliascolnames() {
@@ -272,7 +274,8 @@ func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	}
 	for _, n := range s.GetTargetList() {
 		t := n.GetResTarget()
-		if isStar(t.GetVal()) || t.GetVal().GetAIndirection() != nil || t.GetName() == "" && t.GetVal().GetColumnRef() == nil {
+		if isStar(t.GetVal()) || t.GetVal().GetAIndirection() != nil ||
+			t.GetName() == "" && t.GetVal().GetColumnRef() == nil {
 			break
 		}
 		q.outputs = append(q.outputs, &outputColumn{name: outputName(t)})
@@ -280,7 +283,7 @@ func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	return q
 }
 
-// renamed gives columns the names of an alias.
+// renameColumns gives columns the names of an alias.
 func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *resultColumns {
 	if len(aliases) == 0 {
 		return q
@@ -294,9 +297,10 @@ func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *
 		out.outputs = append(out.outputs, &outputColumn{name: name, sources: []*outputColumn{o}})
 	}
 	for i := len(q.outputs); i < len(aliases) && q.unknown != nil; i++ {
-		out.outputs = append(out.outputs, &outputColumn{name: aliases[i].GetString_().GetSval(), sources: []*outputColumn{q.unknown}})
+		out.outputs = append(out.outputs,
+			&outputColumn{name: aliases[i].GetString_().GetSval(), sources: []*outputColumn{q.unknown}})
 	}
-	if q.unknown != nil && len(q.outputs) > 0 { // further columns may come before those that are known
+	if q.unknown != nil && len(q.outputs) > 0 { // unknown columns may come before the known ones
 		for _, o := range out.outputs {
 			o.sources = append(o.sources, q.unknown)
 		}
@@ -304,10 +308,10 @@ func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *
 	return out
 }
 
-// maxCopies bounds the outputs that stars make. Beyond it columns are not told apart.
+// maxStarOutputs bounds the outputs that stars make. Beyond it columns are not told apart.
 const maxStarOutputs = 100_000
 
-// targets visits what a SELECT or RETURNING returns. A column that is only passed on is marked when it is used.
+// targets visits the target list of a SELECT or RETURNING. A column that it passes on is marked when something uses it.
 func (r *columnUsage) targets(list []*sqltext.Node, own *usageScope, with *cteLevel) *resultColumns {
 	q := &resultColumns{}
 	r.withCTEs(own, with, func() {
@@ -358,7 +362,7 @@ func (r *columnUsage) targets(list []*sqltext.Node, own *usageScope, with *cteLe
 	return q
 }
 
-// starred are the items that * or x.* means.
+// starItems are the items that * or x.* means.
 func (r *columnUsage) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
 	switch len(c.Fields) {
 	case 1:
@@ -376,9 +380,10 @@ func (r *columnUsage) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeI
 	return nil
 }
 
-// sorted visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an
+// sortOrGroupItem visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an
 // expression.
-func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets []*sqltext.Node, own *usageScope, group bool) {
+func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets []*sqltext.Node, own *usageScope,
+	group bool) {
 	switch {
 	case n.GetSortBy() != nil:
 		r.sortOrGroupItem(n.GetSortBy().GetNode(), q, targets, own, group)
@@ -417,17 +422,17 @@ func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets
 	case matched && (!group || !own.hasColumn(name)): // GROUP BY looks for a column of FROM first
 	case own.mayResolve(name):
 		r.expr(n, own, usageOutput)
-	default: // a name that PostgreSQL gives a result column, or none
+	default: // a name that PostgreSQL chooses for a result column, or none
 		r.markAllUsed(q, usageOutput)
 	}
 }
 
-// has tells whether an item of this level has, or may have, a column of that name.
+// hasColumn tells whether an item of this level has, or may have, a column of that name.
 func (s *usageScope) hasColumn(name string) bool {
 	return len(columnsNamed(s.items, name)) > 0 || hasUnknownColumns(s.items)
 }
 
-// knows tells whether a name may be a column, or a row, of this level or one around it.
+// mayResolve tells whether a name may be a column, or a row, of this level or one around it.
 func (s *usageScope) mayResolve(name string) bool {
 	for ; s != nil; s = s.parent {
 		if s.hasColumn(name) || len(s.itemsNamed(name)) > 0 {
@@ -444,7 +449,7 @@ func (r *columnUsage) writeTarget(rv *sqltext.RangeVar) *rangeItem {
 		r.incomplete = true
 		t.use = r.addRelation(catalog.Name{}, "", nil)
 	}
-	for _, one := range r.uses[before:] { // of a view, what is written through it as well
+	for _, one := range r.uses[before:] { // the tables under a view are written, too
 		one.isTarget = true
 	}
 	return t
@@ -484,7 +489,7 @@ func (r *columnUsage) insertStmt(s *sqltext.InsertStmt, with *cteLevel) *resultC
 	return r.targets(s.ReturningList, own, with)
 }
 
-// places visits the columns that an INSERT names, of which one may have a subscript that is an expression.
+// targetColumns visits the columns that an INSERT names. A subscript of one may be an expression.
 func (r *columnUsage) targetColumns(t *rangeItem, list []*sqltext.Node) {
 	for _, n := range list {
 		t.use.writtenColumns[n.GetResTarget().GetName()] = true

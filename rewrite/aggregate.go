@@ -14,15 +14,15 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// aggregation is a SELECT that aggregates directly over a table of which some rows count in groups only.
+// aggregation is a SELECT that aggregates directly over a table some of whose rows count in groups only.
 type aggregation struct {
 	query *sqltext.SelectStmt
 	item  *fromItem // the table
-	items int       // of the query's FROM
+	items int       // how many items the query's FROM has
 }
 
-// aggregation notes a SELECT that aggregates over such a table. A SELECT that does not, or that reads it through a
-// sub-select, reads the rows that show one by one.
+// noteAggregation notes a SELECT that aggregates over such a table. A SELECT without aggregates, or that reads the
+// table through a sub-select, reads the visible rows one by one.
 func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope) {
 	for _, item := range own.items {
 		if item.ref != nil && item.ref.fragment != nil && item.ref.fragment.aggregate != nil && w.isGrouped(s) {
@@ -32,7 +32,8 @@ func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope) {
 	}
 }
 
-// aggregates tells whether a SELECT has groups. What it does not recognise is answered from the visible rows.
+// isGrouped tells whether a SELECT has groups or aggregates. A SELECT that it does not recognise reads the visible
+// rows.
 func (w *walker) isGrouped(s *sqltext.SelectStmt) bool {
 	if len(s.GroupClause) > 0 || s.HavingClause != nil {
 		return true
@@ -47,7 +48,7 @@ func (w *walker) isGrouped(s *sqltext.SelectStmt) bool {
 	return false
 }
 
-// callsAggregate looks for the call of an aggregate, but not inside sub-selects.
+// callsAggregate looks for the call of an aggregate outside of sub-selects.
 func (w *walker) callsAggregate(tree proto.Message) (found bool) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		switch n := m.(type) {
@@ -84,8 +85,8 @@ var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bo
 	regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp
 	string_agg sum var_pop var_samp variance xmlagg`)
 
-// reckoning are the functions that an aggregate may use on dimensions and on what it returns. None is volatile: one
-// that is could choose single rows.
+// cellFunctions are the functions that such a statement may apply to dimensions and to what its aggregates return. None
+// is volatile: a volatile one could choose single rows.
 var cellFunctions = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div extract floor format initcap left length lower lpad
 	ltrim mod now power replace right round rpad rtrim sign split_part sqrt statement_timestamp strpos substr substring to_char timezone
 	transaction_timestamp trunc upper`)
@@ -98,8 +99,8 @@ func setOf(words string) map[string]bool {
 	return out
 }
 
-// aggregateStatement sends the text to the group view if it is an aggregate that may be answered from there, and refuses
-// any other aggregate over the table. It returns false if there is none.
+// aggregateStatement sends the text to the group view if that can answer its aggregate, and refuses any other aggregate
+// over the table. It returns false if there is none.
 func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bool {
 	if len(w.aggregations) == 0 || w.refused != nil {
 		return false
@@ -132,7 +133,7 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 		return false
 	case !signable:
 		j.reject(-1, `it has a backslash outside E'' strings`)
-	case w.valuesRunUserCode(): // which would see a text that is signed, and values of hidden rows
+	case w.valuesRunUserCode(): // they would see a signed text
 		j.reject(j.ref.start, "functions of others compare or convert its values")
 	default:
 		j.query(s)
@@ -145,21 +146,21 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 	return w.refused == nil
 }
 
-// grouping judges an aggregate. Its answer must be made of cells: of how many rows each has, and of the sums of its
-// measures. So dimensions may stand anywhere, and the rest inside certain aggregates only.
+// aggregateCheck checks an aggregate that the group view answers, of cells only: of how many rows each cell has, and of
+// the sums of its measures. So dimensions may stand anywhere, and other columns only inside certain aggregates.
 type aggregateCheck struct {
 	*walker
 	ref    *reference
 	name   string // by which columns are qualified
 	policy *policy.Aggregate
 
-	reason          string // the first thing against it
+	reason          string // the first reason against it
 	at              int32
-	fixedDimensions map[string]bool // dimensions that it groups by, or that it fixes
+	fixedDimensions map[string]bool // that it groups by, or compares with a constant
 	hasGroupingSets bool            // it has grouping sets
-	subjectsAt      int32           // where it counts subjects, if counted
+	subjectsAt      int32           // where it counts subjects, if it does
 	countsSubjects  bool
-	utcCalls        []*sqltext.FuncCall // calls of date_trunc that must say so
+	utcCalls        []*sqltext.FuncCall // calls of date_trunc that need the time zone UTC
 }
 
 func (j *aggregateCheck) reject(at int32, format string, args ...any) {
@@ -248,7 +249,7 @@ func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// output judges what is sorted by: the name of an output column, or an expression.
+// sortKey checks a sort key: the name of an output column, or an expression.
 func (j *aggregateCheck) sortKey(n *sqltext.Node, outputs map[string]bool) {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 && outputs[fields[0].GetString_().GetSval()] {
 		return
@@ -256,7 +257,7 @@ func (j *aggregateCheck) sortKey(n *sqltext.Node, outputs map[string]bool) {
 	j.expr(n)
 }
 
-// key judges what is grouped by.
+// groupKey checks a key of GROUP BY.
 func (j *aggregateCheck) groupKey(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
 	if set := n.GetGroupingSet(); set != nil {
 		j.hasGroupingSets = true
@@ -290,7 +291,7 @@ func (j *aggregateCheck) groupKey(n *sqltext.Node, targets []*sqltext.Node, outp
 	j.noteFixed(n)
 }
 
-// fixes notes that an expression has one value only where a dimension has.
+// noteFixed notes that a group has one value of a dimension, if the expression is one.
 func (j *aggregateCheck) noteFixed(n *sqltext.Node) {
 	if d := j.dimension(n); d != nil {
 		j.fixedDimensions[d.Column] = true
@@ -318,7 +319,7 @@ func (j *aggregateCheck) dimension(n *sqltext.Node) *policy.Dimension {
 	return nil
 }
 
-// fixed notes the dimensions that a condition holds to one constant.
+// noteFixedBy notes the dimensions that must equal a constant by a condition.
 func (j *aggregateCheck) noteFixedBy(n *sqltext.Node) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		for _, part := range b.Args {
@@ -354,7 +355,7 @@ func (j *aggregateCheck) exprs(nodes []*sqltext.Node) {
 	}
 }
 
-// expr judges an expression. Its default arm refuses.
+// expr checks an expression. Its default arm rejects.
 func (j *aggregateCheck) expr(n *sqltext.Node) {
 	if n == nil || j.reason != "" {
 		return
@@ -406,7 +407,7 @@ func (j *aggregateCheck) expr(n *sqltext.Node) {
 	}
 }
 
-// reference judges a column outside the aggregates that it may stand in.
+// reference checks a column outside of aggregates.
 func (j *aggregateCheck) reference(c *sqltext.ColumnRef) {
 	name, ok := j.column(c)
 	quoted := catalog.QuoteIdent(name)
@@ -447,7 +448,7 @@ func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	}
 }
 
-// truncates judges date_trunc('month', dimension). What is truncated to is of UTC, so the call has to be.
+// checkTruncate checks date_trunc('month', dimension). Cells are cut in UTC, so the call must be, too.
 func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 {
 		return false
@@ -498,7 +499,7 @@ func (j *aggregateCheck) aggregate(name string, f *sqltext.FuncCall) {
 	}
 }
 
-// rewrite makes the edits: the view for the table, the condition that a group is large enough, and UTC.
+// rewrite makes the edits: the view in place of the table, the condition that a group is large enough, and UTC.
 func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
 	source := j.source
 	i := source.At(j.ref.start)

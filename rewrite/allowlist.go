@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The data files say of every name of pg_catalog in each supported version, and of the extensions that agents may use,
-// what an agent may do with it. A name that is not in them is refused. Tests hold them against live servers.
+// The data files list every name of pg_catalog in each supported version, and of the extensions that agents may use,
+// with what an agent may do with it. A name that they do not have is refused. Tests compare them with live servers.
 var (
 	//go:embed functions.txt
 	functionsText string
@@ -35,7 +35,7 @@ type classified struct {
 	why   string
 }
 
-// list is a data file: pg_catalog or an extension, and name, to what is said of it.
+// list is a data file: by pg_catalog or an extension, and by name.
 type list map[string]map[string]classified
 
 var (
@@ -68,18 +68,18 @@ func readList(text string) list {
 	return out
 }
 
-// ofCatalog stands for pg_catalog where a list has the name of an extension. An object that is of neither has the empty
-// name, under which no list has anything.
+// ofCatalog stands for pg_catalog where a list has the name of an extension. The name of an object that belongs to
+// neither is empty, and no list has anything under it.
 const ofCatalog = "pg_catalog"
 
-// allows tells whether a name of an extension, or of pg_catalog, may be used.
+// allows tells whether agents may use a name of an extension, or of pg_catalog.
 func (l list) allows(extension, name string) bool { return l[extension][name].class == classAllow }
 
 // knownExtension tells whether an extension is in the data files.
 func knownExtension(name string) bool { return extensionFunctions[name] != nil }
 
-// lines yields the lines of a data file that say something. Operators may begin with the sign of a comment, so that a
-// comment is a sign and a space.
+// lines yields the lines of a data file without comments and empty lines. Operators may begin with the sign of a
+// comment, so a comment begins with that sign and a space.
 func lines(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {

@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// keyed is what stands for a table where a statement fixes its key: a function of ours, called with the key. The
-// condition of the statement stays where it is. So a mistake here could take rows away and never add one: the columns
-// come from a call that names constants, and nothing else.
+// keyFunction is what replaces a table where a statement fixes its key: a function of ours, called with the key. The
+// statement keeps its condition. So a mistake here could take rows away, and never add one: the columns come from a
+// call with constants, and nothing else.
 type keyFunction struct {
 	table    *policy.Table
 	function catalog.Name
@@ -43,25 +43,25 @@ func (k *keyFunction) call(values map[string][]string) string {
 	return k.function.SQL() + "(" + strings.Join(args, ", ") + ")"
 }
 
-// fetch is a mention of a table whose key the statement fixes.
+// keyLookup is a mention of a table whose key the statement fixes.
 type keyLookup struct {
 	function *keyFunction
 	call     string
-	keyCount int // how many, at most
+	keyCount int // how many keys, at most
 }
 
-// candidate is an item of FROM that a condition on a key may be about.
+// keyCandidate is an item of FROM that a condition on a key may be about.
 type keyCandidate struct {
 	name        string
 	noAlias     bool // it has no alias
 	rv          *sqltext.RangeVar
 	keyFunction *keyFunction
-	relation    *catalog.Relation // nil: what columns it has is not known here
+	relation    *catalog.Relation // nil: its columns are not known here
 	values      map[string][]string
 }
 
-// findKeys notes which tables of a SELECT are restricted to their key by its WHERE, or by the ON of a join that drops
-// what does not meet it. It is asked before the tables are visited, since they have more columns then.
+// findKeys notes which tables of a SELECT have a fixed key by WHERE, or by the ON of a join that drops other rows. It
+// runs before the walk visits the tables, since they have more columns then.
 func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	if !w.hasKeyOnlyColumns || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
 		return
@@ -82,7 +82,7 @@ func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	}
 }
 
-// fixed returns the call that fetches a candidate's rows and how many keys it names; 0 where its key is not fixed.
+// callForKeys returns the call that fetches a candidate's rows, and how many keys it names; 0 if its key is not fixed.
 func (c *keyCandidate) callForKeys() (string, int) {
 	n := 1
 	for _, name := range c.keyFunction.table.Columns.ByKey.Key {
@@ -116,10 +116,10 @@ func (f *keyFinder) from(n *sqltext.Node) []*keyCandidate {
 		case sqltext.JOIN_RIGHT:
 			f.applyCondition(j.Quals, all, left)
 		}
-		if j.Alias != nil { // which hides what is inside
+		if j.Alias != nil { // the alias hides the items inside
 			return []*keyCandidate{{name: j.Alias.Aliasname}}
 		}
-		if len(j.UsingClause) > 0 || j.IsNatural { // a column without qualification may be the join's
+		if len(j.UsingClause) > 0 || j.IsNatural { // an unqualified column may be the join's
 			for _, c := range all {
 				c.relation = nil
 			}
@@ -158,7 +158,7 @@ func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
 	return c
 }
 
-// restrict applies the conjuncts of a condition that sees these items to those that it drops rows of.
+// applyCondition looks for keys in a condition that sees these items, and drops rows of some of them.
 func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*keyCandidate) {
 	if len(f.candidates) == 0 {
 		return
@@ -196,7 +196,7 @@ func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*key
 	}
 }
 
-// column finds the item that a column is plainly of, among those in sight of a condition.
+// column finds the item that a column plainly belongs to, of those that a condition sees.
 func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCandidate, string) {
 	fields := make([]string, len(ref.GetFields()))
 	for i, n := range ref.GetFields() {
@@ -232,7 +232,7 @@ func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCa
 	return found[0], fields[len(fields)-1]
 }
 
-// list returns the values of = ANY (list): of ARRAY[...], or of a literal that is written plainly.
+// arrayValues returns the values of = ANY (list), where the list is ARRAY[...] or a plain array literal.
 func (f *keyFinder) arrayValues(n *sqltext.Node, to string) []string {
 	if c := n.GetTypeCast(); c != nil {
 		if t := c.TypeName; len(t.GetArrayBounds()) != 1 || !f.castsTo(t, to) {
@@ -265,7 +265,7 @@ func (f *keyFinder) arrayValues(n *sqltext.Node, to string) []string {
 	return out
 }
 
-// values writes constants and parameters as the key's type; nil if one is anything else.
+// keyValues writes constants and parameters with a cast to the key's type; nil if one is anything else.
 func (f *keyFinder) keyValues(nodes []*sqltext.Node, to string) []string {
 	var out []string
 	for _, n := range nodes {
@@ -299,7 +299,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") == ""
 }
 
-// castsTo tells whether a cast names the type itself: another one could make a different value of the constant.
+// castsTo tells whether a cast names the type itself: another type could make a different value of the constant.
 func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || schema != "" && schema != "pg_catalog" || len(t.Typmods) > 0 || t.Setof || t.PctType {
@@ -313,14 +313,15 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 		to == "pg_catalog.text" && found[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
 }
 
-// wanted tells whether a statement may read what a mention has by its key only. Else its list is read, which costs no
-// key.
+// readsKeyOnlyColumn tells whether a statement may read a column of a mention that exists by key only. Otherwise it
+// reads the list, which counts as no key.
 func (w *walker) readsKeyOnlyColumn(ref *reference) bool {
 	return ref.keyLookup != nil && (ref.allColumns ||
-		slices.ContainsFunc(ref.keyLookup.function.table.Columns.ByKey.Columns, func(c policy.VisibleColumn) bool { return w.columnNames[c.Name] }))
+		slices.ContainsFunc(ref.keyLookup.function.table.Columns.ByKey.Columns,
+			func(c policy.VisibleColumn) bool { return w.columnNames[c.Name] }))
 }
 
-// keys counts the keys that each statement fetches by.
+// keyCounts counts the keys that each statement fetches by.
 func (w *walker) keyCounts() []int {
 	if len(w.keyLookups) == 0 {
 		return nil
@@ -366,14 +367,15 @@ func (w *walker) fetchByKey(ref *reference) {
 	})
 }
 
-// ListsOnly returns a rewriter for who may be shown lists only: columns that exist by key do not exist, by key neither.
+// ListsOnly returns a rewriter for agents that may see lists only: columns that exist by key only do not exist for
+// them, not even by key.
 func (r *Rewriter) ListsOnly() *Rewriter {
 	out := *r
 	out.hasKeyOnlyColumns, out.listsOnly = false, true
 	return &out
 }
 
-// keyOnly is the refusal of a column that exists by key only.
+// keyOnlyRefusal is the refusal of a column that exists by key only.
 func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sqlstate.Error {
 	by := ref.fragment.keyFunction.table.Columns.ByKey
 	name := `"` + column + `"`
@@ -394,8 +396,8 @@ func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sql
 			"parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
 }
 
-// missing notes a column that exists by key only, of a mention whose key is not fixed. What it could mean besides is
-// left to the server.
+// checkKeyOnlyColumn refuses a column that exists by key only, of a mention whose key the statement does not fix. If
+// the name can mean something else, the server decides.
 func (w *walker) checkKeyOnlyColumn(item, column string, location int32) {
 	var found *reference
 	for s := w.scope; s != nil; s = s.parent {

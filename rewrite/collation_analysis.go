@@ -11,39 +11,41 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A meeting tells whether values of different collations may come together in a text that has several: in an operator,
-// in the arguments of a function, in a list, in what a sub-select is compared with. Where a value is a boolean by the
-// grammar (a condition in AND, OR and NOT, in WHEN, in FILTER, in WHERE) its collation ends, so that what stands beside
-// it is apart.
+// collationAnalysis tells whether values of different collations may be compared in a text that has several: in an
+// operator, in the arguments of a function, in a list, with the rows of a sub-select. Where the grammar says that a
+// value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE), its collation ends. Then its neighbours
+// belong to other groups.
 //
-// Columns count by their names alone, wherever they are from; so a name may bring more than the column has that is
-// meant, and never less. What is not known to be apart meets.
+// Columns count by their names alone, whichever table they belong to. So a name may bring more collations than the
+// column that it means, and never fewer. Expressions that are not known to be separate are in one group.
 type collationAnalysis struct {
 	groups           []*exprGroup
-	columnCollations map[string]map[string]bool // of a name, the collations
+	columnCollations map[string]map[string]bool // by the column's name
 	rowNames         map[string]bool            // names that may mean a whole row, or any column
-	foreignFunctions map[string]bool            // names that are also of functions which are not PostgreSQL's
+	foreignFunctions map[string]bool            // names of functions that are not, or not only, PostgreSQL's
 	depth            int                        // of queries
-	unknown          bool                       // something is not understood
+	unknown          bool                       // it does not understand something
 }
 
-// A spot is an expression in which collations meet.
+// exprGroup is an expression in which collations meet.
 type exprGroup struct {
-	columns      map[string]bool
+	columns      map[string]bool // names of columns
 	explicit     map[string]bool // by COLLATE
 	inJSON       bool            // a whole row becomes JSON here, or is counted
-	anyColumn    bool            // it may hold whatever there is
+	anyColumn    bool            // it may hold any column
 	outputName   string          // the column that has its value
-	unknownName  bool            // its value has a name that is not known
-	singleColumn bool            // a column by itself, or a row, which meets its like alone
+	unknownName  bool            // its value is a column whose name is not known
+	singleColumn bool            // it is a column or a row, which meets values of the same column only
 }
 
-// maxPasses bounds how often the columns of sub-selects are followed to what they are made of.
+// maxPasses bounds how often the columns of sub-selects are followed to their sources.
 const maxPasses = 20
 
-// meets tells whether collations meet in a text. base are those that come not by columns: they count everywhere.
+// mixesCollations tells whether collations meet in a text. base are those that do not come from columns: they count
+// everywhere.
 func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool) bool {
-	m := &collationAnalysis{columnCollations: map[string]map[string]bool{}, rowNames: map[string]bool{}, foreignFunctions: map[string]bool{}}
+	m := &collationAnalysis{columnCollations: map[string]map[string]bool{}, rowNames: map[string]bool{},
+		foreignFunctions: map[string]bool{}}
 	for name := range w.functions {
 		if schema, function, _ := strings.Cut(name, "."); schema != "pg_catalog" {
 			m.foreignFunctions[function] = true
@@ -71,7 +73,8 @@ func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool
 	return m.unknown || m.hasMixedGroup(base)
 }
 
-// several follows the columns of sub-selects until nothing is new, and tells whether a spot has more than one collation.
+// hasMixedGroup follows the columns of sub-selects until it finds nothing new, and tells whether a group has more than
+// one collation.
 func (m *collationAnalysis) hasMixedGroup(base map[string]bool) bool {
 	everywhere := maps.Clone(base)
 	for range maxPasses {
@@ -114,14 +117,14 @@ func (m *collationAnalysis) addCollation(column, collation string) {
 	m.columnCollations[column][collation] = true
 }
 
-// spot opens one.
+// newGroup starts a group.
 func (m *collationAnalysis) newGroup() *exprGroup {
 	g := &exprGroup{columns: map[string]bool{}, explicit: map[string]bool{}}
 	m.groups = append(m.groups, g)
 	return g
 }
 
-// apart visits each node in a spot of its own.
+// visitEach visits each node in a group of its own.
 func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		own := m.newGroup()
@@ -130,8 +133,8 @@ func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 	}
 }
 
-// visit adds what a node reads to a spot, or to a new one. It knows the nodes that divide; all others join what is in
-// them.
+// visit adds the columns of a node to a group, or to a new one. It knows the nodes that separate groups. All others
+// join what is in them.
 func (m *collationAnalysis) visit(n *sqltext.Node, g *exprGroup) {
 	content := sqltext.Content(n)
 	if content == nil || m.unknown {
@@ -160,10 +163,10 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	case *sqltext.CommonTableExpr:
 		m.rowNames[n.Ctename] = true
 		if search := n.SearchClause; search != nil {
-			m.rowNames[search.SearchSeqColumn] = true // of rows, as the path of a cycle is
+			m.rowNames[search.SearchSeqColumn] = true // it holds rows, as the path of a cycle does
 		}
 		if cycle := n.CycleClause; cycle != nil {
-			m.rowNames[cycle.CyclePathColumn] = true // its mark is a constant
+			m.rowNames[cycle.CyclePathColumn] = true // the cycle mark is a constant
 		}
 		if query := n.Ctequery.GetSelectStmt(); query != nil {
 			m.nameColumns(n.Aliascolnames, m.selectStmt(query, nil))
@@ -250,7 +253,7 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	}
 }
 
-// JSON functions compare nothing, neither their arguments nor the parts of a row; nor does count look into one.
+// jsonFunctions compare neither their arguments nor the columns of a row; nor does count.
 var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object",
 	"jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
 
@@ -260,7 +263,7 @@ func (m *collationAnalysis) makesJSON(f *sqltext.FuncCall) bool {
 		!m.foreignFunctions[name] && !f.AggDistinct && !f.AggWithinGroup
 }
 
-// parts visits whatever is in a message, in one spot.
+// visitChildren visits all that is in a message, in one group.
 func (m *collationAnalysis) visitChildren(of proto.Message, g *exprGroup) {
 	sqltext.Messages(of, func(_ string, child proto.Message) { m.visitChild(child, g) })
 }
@@ -273,7 +276,7 @@ func (m *collationAnalysis) visitChild(of proto.Message, g *exprGroup) {
 	m.visitMessage(of, g)
 }
 
-// selectStmt visits a query, and returns its columns. They come to a spot too, if it stands there as a value.
+// selectStmt visits a query, and returns its columns. If the query is a value, its columns join the value's group.
 func (m *collationAnalysis) selectStmt(s *sqltext.SelectStmt, g *exprGroup) []*exprGroup {
 	if s == nil {
 		m.unknown = true
@@ -288,8 +291,8 @@ func (m *collationAnalysis) selectStmt(s *sqltext.SelectStmt, g *exprGroup) []*e
 	return columns
 }
 
-// query visits a query, or one of those that UNION and its kin combine, and returns a spot for each of its columns; for
-// a star one that may hold anything.
+// query visits a query, or one of those that a set operation combines, and returns a group for each of its columns.
+// That of a star may hold any column.
 func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGroup {
 	m.unknown = m.unknown || s.IntoClause != nil
 	for _, cte := range s.GetWithClause().GetCtes() {
@@ -302,7 +305,7 @@ func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGro
 	case len(s.ValuesLists) > 0:
 		columns = m.values(s.ValuesLists)
 	default:
-		m.visitEach(s.FromClause...) // the names of rows come first
+		m.visitEach(s.FromClause...) // FROM says which names mean rows
 		columns = m.targets(s.TargetList, inJSON)
 		m.visitEach(s.DistinctClause...)
 		m.visitEach(s.WhereClause, s.HavingClause)
@@ -314,7 +317,7 @@ func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGro
 	return columns
 }
 
-// targets visits what a query returns, or RETURNING.
+// targets visits the target list of a query, or RETURNING.
 func (m *collationAnalysis) targets(list []*sqltext.Node, inJSON bool) []*exprGroup {
 	var columns []*exprGroup
 	for _, n := range list {
@@ -334,7 +337,7 @@ func (m *collationAnalysis) targets(list []*sqltext.Node, inJSON bool) []*exprGr
 	return columns
 }
 
-// values visits rows, of which PostgreSQL calls the columns column1, column2 and so on.
+// values visits VALUES, whose columns PostgreSQL calls column1, column2 and so on.
 func (m *collationAnalysis) values(rows []*sqltext.Node) []*exprGroup {
 	var columns []*exprGroup
 	for _, row := range rows {
@@ -349,10 +352,11 @@ func (m *collationAnalysis) values(rows []*sqltext.Node) []*exprGroup {
 	return columns
 }
 
-// combined joins the columns of two queries, one by one, whose names are those of the first; all to one where there is
-// a star.
+// combineColumns joins the columns of two queries, one by one. Their names are those of the first query. With a star
+// all columns join one group.
 func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGroup {
-	if len(left) != len(right) || slices.ContainsFunc(slices.Concat(left, right), func(g *exprGroup) bool { return g.anyColumn }) {
+	if len(left) != len(right) ||
+		slices.ContainsFunc(slices.Concat(left, right), func(g *exprGroup) bool { return g.anyColumn }) {
 		left, right = []*exprGroup{m.newGroup()}, []*exprGroup{{anyColumn: true}}
 	}
 	for i, g := range left {
@@ -362,7 +366,7 @@ func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGrou
 	return left
 }
 
-// join adds what another spot holds.
+// add adds what another group holds.
 func (g *exprGroup) add(other *exprGroup) {
 	if g == nil {
 		return
@@ -389,7 +393,7 @@ func (m *collationAnalysis) joinExpr(j *sqltext.JoinExpr) {
 	m.visitEach(j.Quals)
 }
 
-// caseExpr: a condition after WHEN is apart, unless it is a value that CASE compares with.
+// caseExpr: a condition after WHEN has a group of its own, unless CASE compares it with a value.
 func (m *collationAnalysis) caseExpr(c *sqltext.CaseExpr, g *exprGroup) {
 	var compared *exprGroup
 	if c.Arg != nil {
@@ -409,7 +413,7 @@ func (m *collationAnalysis) windowDef(d *sqltext.WindowDef) {
 	m.visitEach(d.GetStartOffset(), d.GetEndOffset())
 }
 
-// reads adds a column, by its name.
+// addColumn adds a column, by its name.
 func (m *collationAnalysis) addColumn(name string, g *exprGroup) {
 	g.columns[name] = true
 	g.anyColumn = g.anyColumn || m.rowNames[name] && !g.inJSON
@@ -424,7 +428,7 @@ func (m *collationAnalysis) alias(a *sqltext.Alias) {
 	m.nameUnknownColumns(a.Colnames)
 }
 
-// columnsAs notes names that the columns of a query are given by their order.
+// nameColumns notes the names that an alias gives the columns of a query, in their order.
 func (m *collationAnalysis) nameColumns(names []*sqltext.Node, columns []*exprGroup) {
 	if len(names) > len(columns) || slices.ContainsFunc(columns, func(g *exprGroup) bool { return g.anyColumn }) {
 		m.nameUnknownColumns(names)
@@ -438,7 +442,7 @@ func (m *collationAnalysis) nameColumns(names []*sqltext.Node, columns []*exprGr
 	}
 }
 
-// renamed notes names that columns are given by their order, where this is not known: each may be any.
+// nameUnknownColumns notes such names where the columns are not known: each name may mean any column.
 func (m *collationAnalysis) nameUnknownColumns(names []*sqltext.Node) {
 	for _, n := range names {
 		m.rowNames[n.GetString_().GetSval()] = true

@@ -2,13 +2,13 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// What a statement writes meets nothing: each value goes into a column of its own, which has its collation whatever the
-// value's was, and what compares columns there (keys, checks, policies) is not of the text. Conditions and values are
-// expressions as those of queries are.
+// Values that a statement writes meet no others. Each goes into a column of its own, and takes its collation. What
+// compares columns there (keys, checks, policies) is not of the text. Conditions and values are expressions like those
+// of queries.
 
 func (m *collationAnalysis) insertStmt(n *sqltext.InsertStmt) {
 	m.with(n.WithClause)
-	if n.SelectStmt != nil { // nobody names its columns
+	if n.SelectStmt != nil { // the statement cannot name its columns
 		m.selectStmt(n.SelectStmt.GetSelectStmt(), nil)
 	}
 	m.depth++
@@ -67,7 +67,8 @@ func (m *collationAnalysis) with(c *sqltext.WithClause) {
 	m.visitEach(c.GetCtes()...)
 }
 
-// set visits columns that are set, and what to. What several are set to stands with each of them.
+// setTargets visits SET, or the columns of an INSERT. A sub-select or row that several columns are set to stands in the
+// tree with each of them.
 func (m *collationAnalysis) setTargets(targets []*sqltext.Node) {
 	for _, n := range targets {
 		t := n.GetResTarget()
@@ -84,7 +85,7 @@ func (m *collationAnalysis) setTargets(targets []*sqltext.Node) {
 	}
 }
 
-// returning visits what is returned, where old and new are rows of the table as of PostgreSQL 18.
+// returning visits RETURNING, where old and new are rows of the table as of PostgreSQL 18.
 func (m *collationAnalysis) returning(list []*sqltext.Node) {
 	if len(list) > 0 {
 		m.rowNames["old"], m.rowNames["new"] = true, true

@@ -2,15 +2,15 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// How firmly PostgreSQL gives a column its name: a name that is not firm gives way to that of a cast or a CASE around it.
+// How strongly PostgreSQL names a column: a weak name gives way to that of a cast or a CASE around it.
 const (
 	nameNone = iota
 	nameWeak
 	nameFirm
 )
 
-// columnName is the name that PostgreSQL gives a column of a result (FigureColname of parse_target.c); "" where that is
-// not plain to see.
+// columnName is the name that PostgreSQL gives a result column (FigureColname of parse_target.c); "" where the text
+// does not show it.
 func columnName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
@@ -19,7 +19,7 @@ func columnName(t *sqltext.ResTarget) string {
 	return name
 }
 
-func figureColumnName(n *sqltext.Node) (name string, firm int) {
+func figureColumnName(n *sqltext.Node) (name string, survives int) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
 		if fields := x.ColumnRef.Fields; len(fields) > 0 {
@@ -44,14 +44,14 @@ func figureColumnName(n *sqltext.Node) (name string, firm int) {
 		}
 		return "?column?", nameNone
 	case *sqltext.Node_TypeCast:
-		if name, firm := figureColumnName(x.TypeCast.Arg); firm == nameFirm {
-			return name, firm
+		if name, survives := figureColumnName(x.TypeCast.Arg); survives == nameFirm {
+			return name, survives
 		}
 		return lastName(x.TypeCast.TypeName.GetNames()), nameWeak
 	case *sqltext.Node_CaseExpr:
 		if x.CaseExpr.Defresult != nil {
-			if name, firm := figureColumnName(x.CaseExpr.Defresult); firm == nameFirm {
-				return name, firm
+			if name, survives := figureColumnName(x.CaseExpr.Defresult); survives == nameFirm {
+				return name, survives
 			}
 		}
 		return "case", nameWeak
@@ -72,11 +72,11 @@ func figureColumnName(n *sqltext.Node) (name string, firm int) {
 		*sqltext.Node_BooleanTest:
 		return "?column?", nameNone
 	}
-	return "", nameFirm // of what is not known
+	return "", nameFirm // the name is not known
 }
 
-// figuredQuery is the name of a sub-select's value: that of its one column.
-func figureSubLinkName(s *sqltext.SubLink) (name string, firm int) {
+// figureSubLinkName is the name of a sub-select's value: that of its one column.
+func figureSubLinkName(s *sqltext.SubLink) (name string, survives int) {
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:
 		return "exists", nameFirm

@@ -49,7 +49,7 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		return
 	}
 	if ref.relation.HasChildren {
-		ref.doNotInject(copyOfParent) // COPY reads the table without its children, a query would not
+		ref.doNotInject(copyOfParent)
 	}
 	i := w.source.At(ref.start)
 	if w.source.Kind(i-1) == sqltext.Binary {
@@ -98,8 +98,8 @@ func (w *walker) injectCopy(ref *reference) {
 	})
 }
 
-// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, generated columns and
-// all, which COPY leaves out.
+// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, with generated
+// columns, which COPY of a table leaves out.
 func (w *walker) listColumns(ref *reference) {
 	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
 	var columns []string
@@ -113,7 +113,7 @@ func (w *walker) listColumns(ref *reference) {
 	})
 }
 
-// copiedColumns are those that COPY copies where no list is given.
+// copiedColumns are the columns that COPY copies without a list.
 func copiedColumns(r *catalog.Relation) []string {
 	var out []string
 	for _, column := range r.Columns {
@@ -126,12 +126,13 @@ func copiedColumns(r *catalog.Relation) []string {
 
 func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
-// copyOptions judges the options by an allowlist of names and values.
+// copyOptions checks the options by an allowlist of names and values.
 func (w *walker) copyOptions(options []*sqltext.Node, from bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC ||
-			!(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") || from && copyFromOption(d.Defname, d.Arg)) {
+			!(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") ||
+				from && copyFromOption(d.Defname, d.Arg)) {
 			location := int32(-1)
 			if d != nil {
 				location = d.Location

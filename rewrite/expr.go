@@ -12,7 +12,7 @@ func (w *walker) exprs(nodes []*sqltext.Node) {
 	}
 }
 
-// expr visits an expression. The default arm denies: a kind of node that is not here is refused.
+// expr visits an expression. The default arm refuses: so does any kind of node that is not here.
 func (w *walker) expr(n *sqltext.Node) {
 	if n == nil || n.Node == nil || w.refused != nil {
 		return
@@ -71,7 +71,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("SQLValueFunction")
 		if op := kind.SqlvalueFunction.Op; op != sqltext.SVFOP_CURRENT_DATE &&
 			op != sqltext.SVFOP_CURRENT_TIMESTAMP && op != sqltext.SVFOP_LOCALTIMESTAMP {
-			w.collations["C"] = true // as that of type name
+			w.collations["C"] = true // as of values of type name
 		}
 	case *sqltext.Node_GroupingFunc:
 		w.saw("GroupingFunc")
@@ -135,7 +135,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("JsonIsPredicate")
 		w.expr(kind.JsonIsPredicate.Expr)
 		w.jsonFormat(kind.JsonIsPredicate.Format)
-	case *sqltext.Node_SetToDefault: // assigned takes the ones that may be
+	case *sqltext.Node_SetToDefault: // assignedValue takes the ones that are allowed
 		w.refuseAt(refusal("SetToDefault(elsewhere)"), kind.SetToDefault.Location)
 	default:
 		w.refuse(refusal(sqltext.Kind(n)))
@@ -183,8 +183,8 @@ func (w *walker) windowDef(d *sqltext.WindowDef) {
 	w.expr(d.EndOffset)
 }
 
-// columnRef visits a reference to a column, a whole row or, in attribute notation, a function. expanded tells that a *
-// at its end stands directly in a target list, where it means the columns and not the row.
+// columnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded tells
+// that the reference stands directly in a target list, where a * means columns and not the row.
 func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	if w.refused != nil {
 		return
@@ -213,7 +213,7 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 			}
 			return
 		}
-		// A column; or, if it is the name of an item, perhaps the whole row.
+		// A column; or, if an item has the name, perhaps the whole row.
 		for _, item := range w.scope.itemsNamed(fields[0]) {
 			item.readWholeRow(false)
 		}
@@ -252,8 +252,8 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	}
 }
 
-// wholeRow notes that all columns of an item are read, and, unless they are expanded in a target list, that its row type
-// matters.
+// readWholeRow notes that the statement reads all columns of an item, and its row type unless a target list expands
+// them.
 func (i *fromItem) readWholeRow(expanded bool) {
 	if i.ref == nil {
 		return
@@ -267,7 +267,7 @@ func (i *fromItem) readWholeRow(expanded bool) {
 	i.ref.doNotInject(wholeRowReference)
 }
 
-// schemaQualified visits schema.table.column, which reaches a table without alias only.
+// schemaQualifiedItems visits schema.table.column, which only reaches a table without alias.
 func (w *walker) schemaQualifiedItems(c *sqltext.ColumnRef, fields []string) []*fromItem {
 	name, _ := w.snap.ResolveRelation(fields[0], fields[1])
 	items := w.scope.itemsOfRelation(name)
@@ -288,7 +288,7 @@ func (w *walker) schemaQualifiedItems(c *sqltext.ColumnRef, fields []string) []*
 	return items
 }
 
-// qualified is a column reference with a schema.
+// qualifiedColumn is a column reference with a schema.
 type qualifiedColumn struct {
 	column   *sqltext.ColumnRef
 	scope    *scope
@@ -297,9 +297,9 @@ type qualifiedColumn struct {
 	known    bool // the table has the column; else the server says so, by the name that the client wrote
 }
 
-// unqualifyColumns takes the schema away where the table's name alone means the same: nothing else in sight has that
-// name. The rest of the rewriter, and signed views, which carry the name as alias, then see table.column, as ORMs that
-// write schema.table.column everywhere do not send it.
+// unqualifyColumns drops the schema where the table's name alone means the same: nothing else in sight has that name.
+// The rest of the rewriter, and signed views, whose alias is the name, then see table.column. Some ORMs write
+// schema.table.column everywhere.
 func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualifiedColumns {
 		same := q.scope.itemsNamed(q.item.name)
@@ -316,7 +316,7 @@ func (w *walker) unqualifyColumns() {
 	}
 }
 
-// unqualify takes the schema away: what stands for the table carries its name as alias.
+// unqualify drops the schema: what replaces the table has its name as alias.
 func (w *walker) unqualify(c *sqltext.ColumnRef) {
 	if !w.schemaIsPlain(c) {
 		w.refuseAt(refusal("ColumnRef.location"), c.Location)
@@ -331,15 +331,15 @@ func (w *walker) schemaIsPlain(c *sqltext.ColumnRef) bool {
 	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot && w.source.Kind(i+3) == sqltext.Dot
 }
 
-// removeSchema writes the table's name in place of schema.table, as a name that may stand first: any word may stand
-// behind a dot (public.user.id), a comment may stand between them, and what is before the schema may need no space.
+// removeSchema writes the table's name in place of schema.table, quoted where it needs that without a dot before it, as
+// in public.user.id. A comment may stand between the two.
 func (w *walker) removeSchema(c *sqltext.ColumnRef, apply func()) {
 	i := w.source.At(c.Location)
 	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End,
 		catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
 }
 
-// column notes the name of a column that is read.
+// column notes the name of a column that the statement reads.
 func (w *walker) column(name string, location int32) {
 	w.columnNames[name] = true
 	switch name {

@@ -9,15 +9,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search that is not the statement itself has no exact twin (see nearest.go): an index that gives up, or whose graph
-// hidden rows have torn, would tell of them by how many rows come back. So where a distance is asked for in any other
-// form, what an approximate index might put in order is read behind OFFSET 0, which no index can. So is what is stored
-// (see [policy.Table.Stored]) where a statement may fail: its view is a barrier to what is not leak-proof, and puts no
-// rule before the rest.
+// A search that is only a part of the statement has no exact twin (see nearest.go). An approximate index may give up,
+// or hidden rows may have torn its graph; then the number of rows that come back would tell of hidden rows. So where
+// any other form of statement sorts by a distance, it reads tables that an approximate index might sort behind OFFSET
+// 0, which no index can sort. It reads relations without row security (see [policy.Table.Stored]) behind OFFSET 0, too,
+// where it may fail. Their view keeps conditions out that are not leak-proof, but does not put the rule before the
+// rest.
 
-// fences finds the relations to be fenced in. search is the table of a search with a twin, or nil.
+// findFences finds the relations to be fenced. search is the table of a search with a twin, or nil.
 func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
-	if slices.ContainsFunc(w.references, func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
+	if slices.ContainsFunc(w.references,
+		func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
 		w.fencedTables = sqltext.Ordered(tree, distanceOperators)
 		delete(w.fencedTables, search)
 	}
@@ -33,8 +35,9 @@ func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar)
 	}
 }
 
-// overflowsBy tells whether an index may put rows of a relation in order by a distance that fails for some of them,
-// before the rule is asked: those of points, circles and other shapes, and with btree_gist of numbers and times.
+// distanceMayFail tells whether an index may sort rows of a relation by a distance that fails for some of them, before
+// PostgreSQL checks the rule: those of points, circles and other shapes, and with btree_gist those of numbers and
+// times.
 func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
@@ -55,21 +58,22 @@ func (w *walker) distanceMayFail(ref *reference) bool {
 	})
 }
 
-// shapes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
+// distanceTypes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
 var distanceTypes = []uint32{600, 601, 602, 603, 604, 628, 718}
 
-// exactDistances are extensions whose distances fail for no value.
+// safeDistanceExtensions are extensions whose distances fail for no value.
 var safeDistanceExtensions = []string{"pg_trgm", "cube", "vector"}
 
-// approximates tells whether an approximate index may lie under a relation: its own, that of a part, or of what a view
-// reads.
+// hasApproximateIndex tells whether a relation may have an approximate index: its own, that of a partition or child, or
+// that of a table that a view reads.
 func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
 		return r.Approximate || r.HasChildren &&
-			slices.ContainsFunc(w.snap.Relations(), func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
+			slices.ContainsFunc(w.snap.Relations(),
+				func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
 	}
 	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
@@ -77,9 +81,10 @@ func (w *walker) hasApproximateIndex(ref *reference) bool {
 	})
 }
 
-// isFenced tells whether a reference is to be fenced in, and refuses where that cannot be written.
+// isFenced tells whether a reference is to be fenced, and refuses where that cannot be written.
 func (w *walker) isFenced(ref *reference) bool {
-	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil || !(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
+	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil ||
+		!(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
 		return false
 	}
 	switch ref.notInjectedBecause {
@@ -95,8 +100,8 @@ func (w *walker) isFenced(ref *reference) bool {
 	return true
 }
 
-// fence puts a subselect in the place of a name that a subselect which is read behind OFFSET 0 stands for: of a
-// relation, or one with a predicate.
+// fence puts a subselect behind OFFSET 0 in the place of a relation's name, or adds OFFSET 0 to a subselect with a
+// predicate.
 func (w *walker) fence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
 		inner = everyColumn + inner + ")"

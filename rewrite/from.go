@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fromItem visits an item of FROM and adds what it names to own. Only LATERAL items see those before them. kept is why
+// fromItem visits an item of FROM and adds it to own. Only LATERAL items see those before them. notInjected is why
 // tables in it must stay tables, or mayInject.
 func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, notInjected notInjectedReason) {
 	if own.outerItems+len(own.items) >= maxItems {
@@ -190,7 +190,7 @@ func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
 	own.add(&fromItem{name: name, columns: columns})
 }
 
-// columnDefs visits the columns that a record is said to have: a name, a type, a collation.
+// columnDefs visits a column definition list: names, types and collations.
 func (w *walker) columnDefs(defs []*sqltext.Node) {
 	for _, n := range defs {
 		d := n.GetColumnDef()
@@ -234,7 +234,8 @@ func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
 	}
 	name, _ := w.alias(f.Alias)
 	columns := renamedColumns(f.GetAlias().GetColnames())
-	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] { // the alias renames the first of them
+	// the alias renames the first of them
+	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] {
 		columns[n.GetRangeTableFuncCol().GetColname()] = true
 	}
 	own.add(&fromItem{name: name, columns: columns})

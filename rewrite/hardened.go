@@ -9,60 +9,63 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What a comparison compares a column with may raise an error, or draw a random number, and say nothing of the row: a
-// sub-select, `$1 / $2`, a column of a query outside. Row security lets it be worked out when a row that is hidden has
-// got so far, and not when none has: the second of two bitmaps is not begun where nothing is in the first. So a
-// statement that may hold such a thing gets a hardened plan (decision 73). What names a column of a table of its own
-// query is put off by row security itself until the row shows.
+// A comparison may hold something that can raise an error or draw a random number, and that names no column of the row:
+// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute that once a hidden row has
+// got so far, and not if none has. For example, PostgreSQL does not begin the second of two bitmap scans where the
+// first finds nothing. So a statement that may hold such a thing gets a hardened plan (decision 73). Of an expression
+// that names a column of its own query's table, row security itself puts off the computation until it has let the row
+// through.
 //
-// The walk below looks for a reason why a statement may hold one. It knows expressions that cannot raise an error by
-// name, and takes all else for one that can: a mistake on that side costs speed.
+// The walk below looks for a reason why a statement may hold such a thing. It knows by name the expressions that cannot
+// raise an error. All others count as expressions that can: a mistake on that side costs speed only.
 
-// cautious says of each statement of a text why it gets a hardened plan; "" where it is not.
+// hardenedAnalysis says of each statement of a text why it gets a hardened plan; "" if it gets none.
 type hardenedAnalysis struct {
 	*walker
 	referenceOf map[*sqltext.RangeVar]*reference
 	reason      string
 
-	fromHasSubqueryColumn bool // something in FROM has a sub-select, or a virtual column, among its columns
-	unresolvedColumn      bool // a column of which it is not known what it is stands where it may ask for that
-	fromOutputMayFail     bool // a query in FROM computes what may raise an error, of columns of its own
-	subLinkReadsOutput    bool // a sub-select or LATERAL may ask for that
+	fromHasSubqueryColumn bool // something in FROM has a sub-select or a virtual column among its columns
+	unresolvedColumn      bool // a condition names a column that is not known: it may read such a column
+	fromOutputMayFail     bool // a subquery in FROM computes what may raise an error, of its own columns
+	subLinkReadsOutput    bool // a sub-select or LATERAL may read such an output
 
 	paramUses   map[int32]*paramUse
-	castsParams bool // it casts parameters, which say their types by that
+	castsParams bool // it casts parameters, and so declares their types
 
-	leakSafe []*sqltext.Node // conditions that cannot raise an error, whatever they are asked of
+	leakSafe []*sqltext.Node // conditions that cannot raise an error, whatever the row holds
 
-	ctes          *visibleCTE // WITH queries in sight
+	ctes          *visibleCTE // the WITH queries in sight
 	levels        map[*sqltext.SelectStmt]*queryLevel
 	outputColumns map[*sqltext.SelectStmt][]levelColumn
-	viewQueries   map[catalog.Name]*sqltext.SelectStmt // that it reads; nil where what one reads is not certain
-	viewCount     int                                  // mentions of views
+	// of the views that it reads; nil where a relation in one is not certain
+	viewQueries map[catalog.Name]*sqltext.SelectStmt
+	viewCount   int // mentions of views
 
 	starCopies int // columns that stars have copied
-	nodeVisits int // of inside
+	nodeVisits int // of walkNodes
 }
 
-// maxVisits bounds the nodes that one statement has looked at again, after the walk: some seconds' work.
+// maxNodeVisits bounds the nodes of one statement that are visited again, after the walk: some seconds' work.
 const maxNodeVisits = 3_000_000
 
-// paramUse is how often a parameter stands in a statement, and how often of that under a cast.
+// paramUse counts where a parameter stands in a statement, and where it stands under a cast.
 type paramUse struct {
 	uses, casts int
-	castTo      string // the type; all casts are to that
+	castTo      string // the type; all counted casts are to it
 }
 
-// stand is where an expression stands.
+// exprContext says where an expression stands.
 type exprContext struct {
 	*queryLevel
-	shownRowsOnly  bool // it is computed of rows that are shown, and nowhere else
-	subqueryOutput bool // it is what a query in FROM, or a WITH query, gives the one around it
-	inSubquery     bool // in a sub-select that is run when something outside asks for it: columns of its own do not put it off
+	shownRowsOnly  bool // it is computed only of rows that row security has let through
+	subqueryOutput bool // it is an output of a query in FROM, or of a WITH query
+	// in a sub-select that runs when an outer expression needs it: columns of its own do not put it off
+	inSubquery bool
 }
 
-// care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well
-// where types are declared for its parameters. Conditions that are leak-safe are not looked at.
+// hardeningOf says when a statement is planned, and why its plan is hardened, if it is. declared tells that the plan is
+// hardened, too, if types are declared for its parameters. It passes over the leak-safe conditions.
 func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
 	leakSafe ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
 	c := &hardenedAnalysis{walker: w, referenceOf: of, leakSafe: leakSafe, paramUses: map[int32]*paramUse{},
@@ -93,7 +96,7 @@ func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*ref
 	return when, c.reason, c.castsParams
 }
 
-// count looks at how parameters are used.
+// countParamUses counts how parameters are used.
 func (c *hardenedAnalysis) countParamUses(n *sqltext.Node) {
 	use := func(p *sqltext.ParamRef) *paramUse {
 		if c.paramUses[p.Number] == nil {
@@ -120,7 +123,8 @@ func castType(t *sqltext.TypeName) string {
 	return name + strings.Repeat("[]", len(t.GetArrayBounds()))
 }
 
-// says tells whether a cast says what type its parameter has, so that it casts nothing unless another was declared.
+// declaresParamType tells whether a cast says which type its parameter has. Then it converts nothing, unless the client
+// declares another type.
 func (c *hardenedAnalysis) declaresParamType(t *sqltext.TypeCast) bool {
 	p := t.GetArg().GetParamRef()
 	if p == nil || len(t.GetTypeName().GetTypmods()) > 0 {
@@ -134,6 +138,7 @@ func (c *hardenedAnalysis) declaresParamType(t *sqltext.TypeCast) bool {
 	return true
 }
 
+// harden records why the plan is hardened. The first reason stays.
 func (c *hardenedAnalysis) harden(reason string) {
 	if c.reason == "" {
 		c.reason = reason
@@ -156,26 +161,26 @@ func (c *hardenedAnalysis) statement(n *sqltext.Node) verdict.HardenedPlan {
 	case *sqltext.Node_DeclareCursorStmt:
 		c.statement(s.DeclareCursorStmt.GetQuery())
 		return verdict.HardenedAtExecute
-	case *sqltext.Node_PrepareStmt: // for those who run it
+	case *sqltext.Node_PrepareStmt: // for the EXECUTEs that run it
 		c.statement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
-		// of the last, what it runs tells
+		// an EXECUTE is hardened as the statement that it runs
 		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt:
 	case *sqltext.Node_ExplainStmt:
 		c.harden("it explains another")
 		return verdict.HardenedAtExecute
 	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		c.updateOrDelete(n)
-	default: // what writes has triggers, defaults and checks
+	default: // what writes may run triggers, defaults and checks
 		c.harden("it writes")
 	}
 	return verdict.HardenedAtBind
 }
 
-// query visits a SELECT. shown tells that its rows are the client's, or those of an expression that is computed of
-// such.
-func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, shown, strict bool) {
+// query visits a SELECT. shown tells that its rows go to the client, or to an expression that is computed of shown
+// rows.
+func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, shown, inSubquery bool) {
 	if s == nil {
 		c.harden("it has a query of another kind")
 		return
@@ -185,21 +190,22 @@ func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, show
 			c.harden("it writes")
 			return
 		}
-		c.query(query.Ctequery.GetSelectStmt(), parent, false, strict)
+		c.query(query.Ctequery.GetSelectStmt(), parent, false, inSubquery)
 	})()
 	own := c.levelOf(s, parent)
-	if strict && len(s.LockingClause) > 0 {
+	if inSubquery && len(s.LockingClause) > 0 {
 		c.harden("a sub-select locks rows")
 	}
-	condition, output := exprContext{queryLevel: own, inSubquery: strict}, exprContext{queryLevel: own, shownRowsOnly: shown, subqueryOutput: !shown, inSubquery: strict}
+	condition, output := exprContext{queryLevel: own, inSubquery: inSubquery},
+		exprContext{queryLevel: own, shownRowsOnly: shown, subqueryOutput: !shown, inSubquery: inSubquery}
 	if s.Op != sqltext.SETOP_NONE {
-		c.query(s.Larg, parent, shown, strict)
-		c.query(s.Rarg, parent, shown, strict)
-		if !shown && !strict {
+		c.query(s.Larg, parent, shown, inSubquery)
+		c.query(s.Rarg, parent, shown, inSubquery)
+		if !shown && !inSubquery {
 			c.checkSetOperation(s, parent)
 		}
 	}
-	if strict {
+	if inSubquery {
 		c.checkSortAndLimit(s, parent, own)
 	}
 	for _, n := range s.FromClause {
@@ -211,8 +217,8 @@ func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, show
 		if at := output; !shown && c.hasLocalAggregate(n.GetResTarget().GetVal(), own) {
 			at.shownRowsOnly, at.subqueryOutput = true, false
 			c.expr(n, at)
-		} else if !shown && !strict && c.containsSubLink(n, own) {
-			// it is run for rows that show, unless something that names the column asks for it
+		} else if !shown && !inSubquery && c.containsSubLink(n, own) {
+			// it runs for shown rows, unless something that names the column needs it
 			c.fromHasSubqueryColumn = true
 			at.shownRowsOnly = true
 			c.expr(n, at)
@@ -228,9 +234,9 @@ func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, show
 	}
 }
 
-// sorts looks at what a sub-select does with its rows besides: bounds may be negative, and rows whose columns cannot be
-// compared cannot be sorted or grouped either, which PostgreSQL notices when it comes to two of them; nor can the
-// halves of a UNION always be converted to each other.
+// checkSortAndLimit looks at what else a sub-select does with its rows. LIMIT and OFFSET may be negative. Rows whose
+// columns cannot be compared cannot be sorted or grouped, which PostgreSQL notices when it comes to two of them. The
+// halves of a UNION cannot always be converted to each other.
 func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own *queryLevel) {
 	if !limitCannotFail(s.LimitCount) || !limitCannotFail(s.LimitOffset) {
 		c.harden("a sub-select computes its LIMIT")
@@ -246,7 +252,8 @@ func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own 
 			if by := n.GetSortBy(); by != nil {
 				n = by.Node
 			}
-			if i := n.GetAConst().GetIval(); i != nil && 0 < i.Ival && int(i.Ival) <= len(columns) && columns[i.Ival-1].oid != 0 {
+			if i := n.GetAConst().GetIval(); i != nil && 0 < i.Ival && int(i.Ival) <= len(columns) &&
+				columns[i.Ival-1].oid != 0 {
 				continue
 			}
 			if n.GetNode() != nil && (n.GetAConst() != nil || c.typeOf(n, own) == 0) {
@@ -256,13 +263,13 @@ func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own 
 	}
 }
 
-// bound tells whether LIMIT or OFFSET cannot be refused as it runs.
+// limitCannotFail tells whether LIMIT or OFFSET cannot raise an error at run time.
 func limitCannotFail(n *sqltext.Node) bool {
 	i := n.GetAConst()
 	return n.GetNode() == nil || i != nil && (i.Isnull || i.GetIval() != nil && i.GetIval().Ival >= 0)
 }
 
-// byMention are the references by where they stand.
+// referencesByRangeVar are the references by their nodes.
 func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	of := map[*sqltext.RangeVar]*reference{}
 	for _, ref := range w.references {
@@ -271,7 +278,7 @@ func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	return of
 }
 
-// careful notes which statements of a text get a hardened plan.
+// setHardening notes which statements of a text get a hardened plan.
 func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 	of := w.referencesByRangeVar()
 	for i, raw := range tree.Stmts {
@@ -295,7 +302,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 	result.HardenBeforeParse = w.valuesRunUserCode()
 }
 
-// careless takes that back.
+// clearHardening takes that back.
 func (r *Result) clearHardening() {
 	for i := range r.Effects {
 		r.Effects[i].HardenedPlan = verdict.NotHardened

@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// These expressions cannot raise an error. All that is not known here may.
+// These expressions cannot raise an error. All others may.
 
 var comparisonOperators = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
-// harmless tells whether something cannot raise an error, by itself; what is inside is asked for itself.
+// cannotFail tells whether an expression itself cannot raise an error. Its operands are visited by themselves.
 func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
@@ -26,7 +26,7 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 		}
 		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		return true
-	case *sqltext.Node_A_Indirection: // a field may be a function that is called like one; see leaks for subscripts
+	case *sqltext.Node_A_Indirection: // a field may be a function in attribute notation; for subscripts see checkLeaks
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
 		return c.callCannotFail(x.FuncCall, at)
@@ -44,8 +44,8 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 	return false
 }
 
-// uniform tells whether values need no conversion to become one type, and, where they become an array, are no arrays
-// themselves, of which all must have the same length. A parameter among several may be anything, if a type is declared
+// haveOneType tells whether values need no conversion to become one type. If they become an array, they must not be
+// arrays themselves, which would need the same length. A parameter among several may have any type, if one is declared
 // for it.
 func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) bool {
 	var of uint32
@@ -67,7 +67,7 @@ func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) b
 	return true
 }
 
-// arrays are the types of arrays whose values can be compared.
+// comparableArrayTypes are the types of arrays whose values can be compared.
 var comparableArrayTypes = []uint32{1005, 1007, 1009, 1016, 2951}
 
 func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext) bool {
@@ -75,8 +75,9 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}
-	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && isIntegerConstant(x.Lexpr) && isIntegerConstant(x.Rexpr) {
-		return true // as the plan is made
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && isIntegerConstant(x.Lexpr) &&
+		isIntegerConstant(x.Rexpr) {
+		return true // PostgreSQL computes it as it plans
 	}
 	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isNow(x.Lexpr) {
 		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && isIntegerConstant(x.Rexpr) {
@@ -100,7 +101,7 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext)
 	return c.isComparableOperand(x.Lexpr, at) && c.isComparableOperand(x.Rexpr, at) && c.comparesSafely(x, at)
 }
 
-// comparable tells whether an operand is of a kind that can be compared whatever its value is.
+// isComparableOperand tells whether an operand can be compared whatever its value is.
 func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
@@ -110,7 +111,8 @@ func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) 
 	case *sqltext.Node_List:
 		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_A_ArrayExpr:
-		return !slices.ContainsFunc(x.AArrayExpr.Elements, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+		return !slices.ContainsFunc(x.AArrayExpr.Elements,
+			func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_RowExpr:
 		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
@@ -121,8 +123,8 @@ func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) 
 	return c.typeOf(n, at.queryLevel) != 0
 }
 
-// shallow tells whether an operand is no deeper than what harmless knows by name: deeper ones would be looked through
-// again at each level.
+// isShallow tells whether an operand is no deeper than the expressions that cannotFail knows by name. Each level of a
+// deeper one would look through the rest again.
 func isShallow(n *sqltext.Node) bool {
 	if x := n.GetAExpr(); x != nil {
 		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
@@ -135,7 +137,8 @@ func isShallow(n *sqltext.Node) bool {
 	return true
 }
 
-// fixed tells whether an argument is a constant, of which functions that are IMMUTABLE are computed as the plan is made.
+// isFoldedConstant tells whether an argument is a constant. PostgreSQL computes IMMUTABLE functions of constants as it
+// plans.
 func isFoldedConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetTypeCast() != nil && isConstantCast(n.GetTypeCast())
 }
@@ -152,7 +155,7 @@ func isNow(n *sqltext.Node) bool {
 }
 
 func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) bool {
-	// the bounds of a frame may be negative
+	// the bounds of a window's frame may be negative
 	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
 		return false
 	}
@@ -163,12 +166,12 @@ func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) b
 		return f.AggStar || len(f.Args) == 1
 	case "min", "max":
 		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], at)
-	case "sum", "avg": // of integers: what they add up in has room for more rows than there can be
+	case "sum", "avg": // the sum of integers has room for more rows than there can be
 		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.queryLevel))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
 		return len(f.Args) == 2 && isFoldedConstant(f.Args[0]) && isFoldedConstant(f.Args[1])
 	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":
-		// a cast may be to a type that is converted as the call runs
+		// a cast may convert its operand as the call runs
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !isFoldedConstant(n) })

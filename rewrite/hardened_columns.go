@@ -7,73 +7,75 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// level is what the columns of one SELECT may be of.
+// queryLevel holds the items of FROM whose columns one SELECT can name.
 type queryLevel struct {
 	parent         *queryLevel
 	items          []*levelItem
 	mergedColumns  bool // USING or NATURAL: columns of one name may be one
-	unknownColumns bool // something in FROM has columns of which not even the names are known
-	unknownName    bool // something in FROM goes by a name that is not known
+	unknownColumns bool // an item has columns of which not even the names are known
+	unknownName    bool // the name of an item is not known
 }
 
-// source is something in FROM.
+// levelItem is an item of FROM.
 type levelItem struct {
-	alias   string                   // the name that it goes by there
-	name    catalog.Name             // of a table without an alias, which may be named with its schema
-	table   *catalog.Relation        // a table, or a row view over one: its columns are columns
+	alias   string                   // its name in the query
+	name    catalog.Name             // of a table without an alias, which schema.table.column reaches
+	table   *catalog.Relation        // a table, or a row view over one; nil for others
 	isPlain func(column string) bool // of a row view: whether a column comes out as it is stored; nil: all do
 
-	columns       []levelColumn // of others, as far as they are known
-	computedFirst bool          // it is run for its rows, whose columns are computed before anything compares them
-	notPulledUp   bool          // it is a query that stays one: the same, but conditions on its columns may be put into it
-	view          bool          // a view, of whose rows there may be functions that are called like columns
+	columns []levelColumn // of others, as far as they are known
+	// PostgreSQL computes its rows before anything compares their columns: a set-returning function, a recursive query
+	computedFirst bool
+	// a subquery that stays one: the same, but conditions on its columns may be pushed into it
+	notPulledUp bool
+	view        bool // a view; a function that takes its row may be called like a column
 }
 
-// typed is a column that something in FROM has.
+// levelColumn is a column of an item of FROM.
 type levelColumn struct {
 	name string
 	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
 
-	computed bool // what it is may be computed where it is named, and fail there
-	// it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one
-	// around it, or is NULL
+	computed bool // PostgreSQL may compute it where it is named, and fail there
+	// it is, or is made of, a column of a table that the query itself reads, and still is after the subquery is pulled up;
+	// or it is NULL
 	localColumn bool
-	notFoldable bool // it is no NULL that is folded with what stands beside it
-	// a sub-select is in it, or a virtual column, which may fail for a row that is hidden though PostgreSQL takes it
-	// for leak-proof
+	notFoldable bool // constant folding cannot make it a NULL that takes its expression along
+	// it has a sub-select or a virtual column in it. These may fail for a hidden row though PostgreSQL takes the
+	// expression for leak-proof.
 	containsSubLink bool
 
-	rawOID uint32 // its type, where that is certain, whatever it is
+	rawOID uint32 // its type, where that is certain, comparable or not
 }
 
-// meaning is what is known of a column that a statement names.
+// resolvedColumn is what is known of a column that a statement names.
 type resolvedColumn struct {
-	known           bool   // which column it is
-	oid             uint32 // as of typed; of a domain the type under it
-	rawOID          uint32 // the type of a table's column, whatever it is; of a domain the type under it
-	localColumn     bool   // it is of the query that names it, and what is computed of it is put off until the row shows
-	notFoldable     bool   // as of typed
-	containsSubLink bool   // as of typed
-	unknownItem     bool   // it is of something whose columns are not known
-	outer           bool   // it is of a query outside
-	computed        bool   // as of typed
+	known           bool   // it is certain which column it is
+	oid             uint32 // as of levelColumn; of a domain the type under it
+	rawOID          uint32 // the type of a table's column, comparable or not; of a domain the type under it
+	localColumn     bool   // it is of the query that names it: row security puts off what is computed of it
+	notFoldable     bool   // as of levelColumn
+	containsSubLink bool   // as of levelColumn
+	unknownItem     bool   // it is of an item whose columns are not known
+	outer           bool   // it is of an outer query
+	computed        bool   // as of levelColumn
 	ofTable         bool   // it is of a table
-	mayBeFunction   bool   // it may be a function that is called like a column
+	mayBeFunction   bool   // it may be a function in attribute notation
 }
 
-// add adds something to FROM.
+// add adds an item to FROM.
 func (l *queryLevel) add(i *levelItem) {
 	l.items = append(l.items, i)
 	l.unknownColumns = l.unknownColumns || i.table == nil && i.columns == nil
 	l.unknownName = l.unknownName || i.alias == ""
 }
 
-// allTables tells whether FROM is made of tables alone.
+// allTables tells whether FROM holds tables only.
 func (l *queryLevel) allTables() bool {
 	return !l.unknownColumns && !slices.ContainsFunc(l.items, func(i *levelItem) bool { return i.table == nil })
 }
 
-// column finds the column that a name means, in this query or in one outside.
+// resolveColumn finds the column that a name means, in this query or in an outer one.
 func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) resolvedColumn {
 	if ref == nil {
 		return resolvedColumn{}
@@ -83,16 +85,18 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 		names = append(names, n.GetString_().GetSval()) // "" for a star
 	}
 	if len(names) == 1 && names[0] == "" {
-		return resolvedColumn{known: true, computed: true, containsSubLink: l == nil || slices.ContainsFunc(l.items, (*levelItem).hasSubLinkColumn)}
+		return resolvedColumn{known: true, computed: true,
+			containsSubLink: l == nil || slices.ContainsFunc(l.items, (*levelItem).hasSubLinkColumn)}
 	}
 	for at := l; at != nil; at = at.parent {
 		var found []resolvedColumn
-		named := false // something here goes by the name
+		named := false // an item of this level has the name
 		for _, i := range at.items {
 			switch {
 			case len(names) == 1:
 				named = named || i.alias == names[0]
-			case len(names) == 2 && i.alias == names[0], len(names) == 3 && i.name == catalog.Name{Schema: names[0], Name: names[1]}:
+			case len(names) == 2 && i.alias == names[0],
+				len(names) == 3 && i.name == catalog.Name{Schema: names[0], Name: names[1]}:
 				named = true
 			default:
 				continue
@@ -101,13 +105,15 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, resolvedColumn{known: true, localColumn: i.computedFirst, notFoldable: i.computedFirst, computed: true, containsSubLink: i.hasSubLinkColumn(),
+				found = append(found, resolvedColumn{known: true, localColumn: i.computedFirst, notFoldable: i.computedFirst,
+					computed: true, containsSubLink: i.hasSubLinkColumn(),
 					unknownItem: i.table == nil && i.columns == nil, mayBeFunction: (i.table != nil || i.view ||
 						i.computedFirst && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
-		case len(found) > 0 && len(names) == 1 && at.mergedColumns && at.unknownColumns: // it may be one that is converted
+		// it may be a column that USING converts
+		case len(found) > 0 && len(names) == 1 && at.mergedColumns && at.unknownColumns:
 			return resolvedColumn{outer: at != l, computed: true, ofTable: true, containsSubLink: true}
 		case len(found) > 1 && !(len(names) == 1 && at.mergedColumns):
 			return resolvedColumn{}
@@ -117,7 +123,8 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 			return m
 		case named && len(names) == 1: // the whole row
 			return resolvedColumn{known: true, outer: at != l, computed: true,
-				containsSubLink: slices.ContainsFunc(at.items, (*levelItem).hasSubLinkColumn), ofTable: slices.ContainsFunc(at.items,
+				containsSubLink: slices.ContainsFunc(at.items, (*levelItem).hasSubLinkColumn),
+				ofTable: slices.ContainsFunc(at.items,
 					func(i *levelItem) bool { return i.alias == names[0] && c.hasComputedColumn(i) })}
 		case named, at.unknownName, at.unknownColumns && len(names) != 2, slices.Contains(systemColumns, names[0]):
 			return resolvedColumn{}
@@ -126,7 +133,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 	return resolvedColumn{}
 }
 
-// merged is one column of several, which USING has made one.
+// mergeColumns makes one of the columns that USING has merged.
 func mergeColumns(found []resolvedColumn) resolvedColumn {
 	m := found[0]
 	for _, other := range found[1:] {
@@ -137,15 +144,16 @@ func mergeColumns(found []resolvedColumn) resolvedColumn {
 			m.rawOID = 0
 		}
 		m.containsSubLink = m.containsSubLink || other.containsSubLink
-		m.known, m.localColumn, m.notFoldable, m.computed, m.ofTable = m.known && other.known, m.localColumn && other.localColumn, m.notFoldable &&
-			other.notFoldable, m.computed || other.computed, m.ofTable || other.ofTable
+		m.known, m.localColumn, m.notFoldable, m.computed, m.ofTable = m.known && other.known,
+			m.localColumn && other.localColumn, m.notFoldable &&
+				other.notFoldable, m.computed || other.computed, m.ofTable || other.ofTable
 	}
 	return m
 }
 
 var systemColumns = []string{"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"}
 
-// columnOf is the column of something in FROM, and whether it has one of that name.
+// itemColumn is the column of an item, and whether the item has one of that name.
 func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn, bool) {
 	if i.table == nil {
 		n := 0
@@ -169,21 +177,22 @@ func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn
 	case column.Virtual, i.isPlain != nil && !i.isPlain(name):
 		return resolvedColumn{known: true, ofTable: true, computed: true, containsSubLink: column.Virtual}, true
 	}
-	o := resolvedColumn{known: true, ofTable: true, localColumn: true, notFoldable: true, rawOID: c.snap.BaseType(column.TypeOID)}
+	o := resolvedColumn{known: true, ofTable: true, localColumn: true, notFoldable: true,
+		rawOID: c.snap.BaseType(column.TypeOID)}
 	if oid := c.snap.BaseType(column.TypeOID); column.Collation == "" && c.isComparable(oid) {
 		o.oid = oid
 	}
 	return o, true
 }
 
-// computesColumns tells whether a row of something has columns that are computed as it is read.
+// hasComputedColumn tells whether a row of an item has columns that are computed as they are read.
 func (c *hardenedAnalysis) hasComputedColumn(i *levelItem) bool {
 	return i.table == nil || slices.ContainsFunc(i.table.Columns, func(column catalog.Column) bool {
 		return column.Virtual || i.isPlain != nil && !i.isPlain(column.Name)
 	})
 }
 
-// compares tells whether every two values of a type can be compared. OIDs and names can, to which others are converted.
+// isComparable tells whether every two values of a type can be compared. Those of conversionTargets can, too.
 func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	if t := c.snap.TypeByOID(oid); t != nil && t.Kind == 'e' {
 		return true
@@ -191,19 +200,20 @@ func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	return sortable(kindOfOID(oid)) || conversionTargets[oid] > 0
 }
 
-// frame is a WITH query in sight.
+// visibleCTE is a WITH query in sight.
 type visibleCTE struct {
 	outer     *visibleCTE
 	query     *sqltext.CommonTableExpr
-	parent    *queryLevel // of its query
-	innerCTEs *visibleCTE // what its query sees
+	parent    *queryLevel // the level that its query sees
+	innerCTEs *visibleCTE // the WITH queries that its query sees
 
 	recursive bool
 }
 
-// with brings WITH queries into sight, and calls each for them where their own is not yet in sight; the answer takes
-// them away again.
-func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel, each func(*sqltext.CommonTableExpr)) (restore func()) {
+// pushCTEs brings WITH queries into sight. It calls each for every one of them before its own name is in sight, unless
+// they are RECURSIVE. restore takes them out of sight again.
+func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
+	each func(*sqltext.CommonTableExpr)) (restore func()) {
 	before := c.ctes
 	var added []*visibleCTE
 	for _, n := range s.GetWithClause().GetCtes() {
@@ -226,7 +236,7 @@ func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel, e
 	return func() { c.ctes = before }
 }
 
-// withItem is a WITH query as FROM has it.
+// cteItem is a WITH query as an item of FROM.
 func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) *levelItem {
 	i := &levelItem{alias: alias}
 	for f := c.ctes; f != nil; f = f.outer {
@@ -254,7 +264,7 @@ func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) 
 	return i
 }
 
-// rename gives columns the names of an alias; nil where it is not certain which gets which.
+// renameColumns gives columns the names of an alias; nil where it is not certain which column gets which.
 func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	if len(names) == 0 {
 		return columns
@@ -269,12 +279,12 @@ func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	return columns
 }
 
-// levelOf is what the columns of a SELECT may be of.
+// levelOf is the level of a SELECT.
 func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *queryLevel {
 	if l := c.levels[s]; l != nil && l.parent == parent {
 		return l
 	}
-	c.levels[s] = &queryLevel{parent: parent, unknownColumns: true, unknownName: true} // to what asks for itself
+	c.levels[s] = &queryLevel{parent: parent, unknownColumns: true, unknownName: true} // for a query that refers to itself
 	l := &queryLevel{parent: parent}
 	for _, n := range s.FromClause {
 		c.addItems(n, l)
@@ -283,8 +293,8 @@ func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *q
 	return l
 }
 
-// outputsOf are the columns that a query gives; nil where not all of them are known. within is the WITH RECURSIVE query
-// that it is, if it is one.
+// outputsOf are the columns that a query returns; nil where not all are known. within is the name of the WITH RECURSIVE
+// query that it is, or "".
 func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, within string) []levelColumn {
 	if s == nil {
 		return nil
@@ -292,14 +302,14 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	if known, is := c.outputColumns[s]; is {
 		return known
 	}
-	c.outputColumns[s] = nil // to what asks for itself
+	c.outputColumns[s] = nil // for a query that refers to itself
 	defer c.pushCTEs(s, parent, func(*sqltext.CommonTableExpr) {})()
 	var out []levelColumn
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
 		out = c.outputsOf(s.Larg, parent, "")
 		if within != "" && c.readsCTE(s.Rarg, within) {
-			break // PostgreSQL wants the types of what it begins with
+			break // the types are those of the non-recursive term
 		}
 		right := c.outputsOf(s.Rarg, parent, "")
 		if len(right) != len(out) {
@@ -328,10 +338,11 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				firm := hasLimit(s) || c.notFoldable(t.GetVal(), exprContext{queryLevel: at}) || c.hasUnfoldedAggregate(t.GetVal(), at)
-				own := firm || c.hasLocalColumn(t.GetVal(), exprContext{queryLevel: at}) || c.hasLocalAggregate(t.GetVal(), at)
+				survives := hasLimit(s) || c.notFoldable(t.GetVal(), exprContext{queryLevel: at}) ||
+					c.hasUnfoldedAggregate(t.GetVal(), at)
+				own := survives || c.hasLocalColumn(t.GetVal(), exprContext{queryLevel: at}) || c.hasLocalAggregate(t.GetVal(), at)
 				out = append(out, levelColumn{outputName(t), c.typeOf(t.GetVal(), at), c.mayBeComputed(t.GetVal(), at),
-					own, firm, c.containsSubLink(t.GetVal(), at), c.rawTypeOf(t.GetVal(), at)})
+					own, survives, c.containsSubLink(t.GetVal(), at), c.rawTypeOf(t.GetVal(), at)})
 				continue
 			}
 			all := c.starColumnsOf(t.GetVal().GetColumnRef(), at)
@@ -345,33 +356,34 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	return out
 }
 
-// asks tells whether a sub-select is in an expression, or in a column that it names, or a virtual column.
+// containsSubLink tells whether an expression has a sub-select or a virtual column in it, or names a column that has.
 func (c *hardenedAnalysis) containsSubLink(n *sqltext.Node, at *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
-		found = found || n.GetSubLink() != nil || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at).containsSubLink
+		found = found || n.GetSubLink() != nil ||
+			n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at).containsSubLink
 		return !found
 	})
 	return found
 }
 
 func (s *levelItem) hasSubLinkColumn() bool {
-	return s.table != nil && hasVirtualColumn(s.table) || slices.ContainsFunc(s.columns, func(t levelColumn) bool { return t.containsSubLink })
+	return s.table != nil && hasVirtualColumn(s.table) ||
+		slices.ContainsFunc(s.columns, func(t levelColumn) bool { return t.containsSubLink })
 }
 
-// hasVirtual tells whether a table has columns that are computed as they are read. Their expressions are the owner's:
-// an array that is converted, CASE, a subscript in one is leak-proof to PostgreSQL, and the statement has a column's
-// name.
+// hasVirtualColumn tells whether a table has virtual columns. Their expressions are the owner's. An array that one of
+// them converts, a CASE or a subscript is leak-proof to PostgreSQL, and the statement shows only the column's name.
 func hasVirtualColumn(r *catalog.Relation) bool {
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }
 
-// limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts
-// the query's own expression in the place of a column, also where the query stays one, and conditions on it go into
-// that: what is computed of it is put off until the row shows where the expression names a column that stays. An
-// aggregate is made before.
+// hasLimit tells whether PostgreSQL computes the outputs of a query in FROM before anything compares them. Without
+// LIMIT and OFFSET it puts the query's own expression in the place of a column, even if it does not pull the query up,
+// and pushes conditions on the column into the query. Row security puts off what is computed of that expression if it
+// names a column that survives folding. Aggregates are always computed before.
 func hasLimit(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
-// computes tells whether something that a query in FROM gives may be computed where it is named.
+// mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM where something names it.
 func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef:
@@ -379,14 +391,15 @@ func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
 	case *sqltext.Node_ColumnRef:
 		m := c.resolveColumn(x.ColumnRef, at)
 		return !m.known || m.computed
-	case *sqltext.Node_FuncCall: // an aggregate has been computed before
+	case *sqltext.Node_FuncCall: // an aggregate is computed before
 		return !(slices.Contains([]string{"count", "min", "max"}, lastName(x.FuncCall.Funcname)) &&
 			c.callType(x.FuncCall, at) != 0)
 	}
 	return true
 }
 
-// settle notes that columns of what makes rows are not computed where they are named.
+// markComputed notes that PostgreSQL does not compute the columns of an item where they are named: it has computed the
+// item's rows before.
 func (s *levelItem) markComputed() {
 	if s.computedFirst || s.notPulledUp {
 		s.columns = slices.Clone(s.columns)
@@ -399,8 +412,8 @@ func (s *levelItem) markComputed() {
 	}
 }
 
-// apart tells whether a query in FROM is certain not to become a part of the query around it (is_simple_subquery of
-// PostgreSQL's prepjointree.c).
+// isNotPulledUp tells whether PostgreSQL is certain not to pull a query in FROM up into the query around it
+// (is_simple_subquery of prepjointree.c).
 func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	switch {
 	case s == nil:
@@ -421,7 +434,7 @@ func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLev
 	})
 }
 
-// aggregates tells whether a call is of an aggregate or a window function of its own query.
+// isLocalAggregate tells whether a call is of an aggregate or a window function of its own query.
 func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel) bool {
 	switch {
 	case f == nil:
@@ -431,7 +444,7 @@ func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel)
 	case !(f.AggStar || slices.Contains(commonAggregates, lastName(f.Funcname)) && c.isCatalogCall(f)):
 		return false
 	}
-	// one of columns outside alone is of a query outside
+	// an aggregate of outer columns alone belongs to the outer query
 	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (own bool) {
 		c.walkNodes(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
@@ -444,29 +457,32 @@ func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel)
 	})
 }
 
-// collects tells whether an expression has an aggregate or a window function of its own query, or is NULL, whatever is
-// folded, so that no condition on it can come before.
+// hasLocalAggregate tells whether an expression has an aggregate or a window function of its own query, or is NULL,
+// whatever is folded. Then no condition on the expression can run before the aggregate.
 func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, at *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
-		found = found || c.isLocalAggregate(n.GetFuncCall(), at) || c.hasOperand(n, func(n *sqltext.Node) bool { return c.hasUnfoldedAggregate(n, at) })
+		found = found || c.isLocalAggregate(n.GetFuncCall(), at) ||
+			c.hasOperand(n, func(n *sqltext.Node) bool { return c.hasUnfoldedAggregate(n, at) })
 		return !found && c.isStrict(n, at)
 	})
 	return found
 }
 
-// gathers tells whether it has one, and is no NULL that is folded.
+// hasUnfoldedAggregate tells whether an expression has one, and folding cannot make it NULL.
 func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel) bool {
-	return c.isLocalAggregate(n.GetFuncCall(), at) || c.operandSurvivesFolding(n, at, func(n *sqltext.Node) (counts, stays bool) {
-		counts = c.hasUnfoldedAggregate(n, at)
-		return counts, counts || c.notFoldable(n, exprContext{queryLevel: at})
-	})
+	return c.isLocalAggregate(n.GetFuncCall(), at) ||
+		c.operandSurvivesFolding(n, at, func(n *sqltext.Node) (counts, survives bool) {
+			counts = c.hasUnfoldedAggregate(n, at)
+			return counts, counts || c.notFoldable(n, exprContext{queryLevel: at})
+		})
 }
 
-// aggregates of PostgreSQL's own that everybody uses.
+// commonAggregates are frequent aggregates of PostgreSQL's own.
 var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
-// reads tells whether the second half of a query reads a WITH query, and has none of its own which that name could mean.
+// readsCTE tells whether the recursive term of a query reads the WITH query, and has no WITH query of its own which
+// that name could mean.
 func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
 	sqltext.Children(s, func(n *sqltext.Node) {
@@ -479,7 +495,7 @@ func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	return found && !others
 }
 
-// values are the columns of VALUES.
+// valuesColumns are the columns of VALUES.
 func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLevel) []levelColumn {
 	names := []string{"column1", "column2", "column3", "column4", "column5", "column6", "column7", "column8", "column9"}
 	var out []levelColumn
@@ -502,7 +518,7 @@ func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLev
 	return out
 }
 
-// star is what * or item.* stands for, or nil where that is not known.
+// starColumnsOf are the columns that * or item.* stands for, or nil where they are not known.
 func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel) []levelColumn {
 	if at.unknownColumns || at.mergedColumns || len(ref.Fields) > 2 {
 		return nil
@@ -514,20 +530,22 @@ func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel)
 		}
 		if i.table == nil {
 			for _, column := range i.columns {
-				column.localColumn, column.notFoldable = column.localColumn || i.computedFirst, column.notFoldable || i.computedFirst
+				column.localColumn, column.notFoldable = column.localColumn || i.computedFirst,
+					column.notFoldable || i.computedFirst
 				out = append(out, column)
 			}
 			continue
 		}
 		for _, column := range i.table.Columns {
 			o, _ := c.itemColumn(i, column.Name)
-			out = append(out, levelColumn{column.Name, o.oid, o.computed, o.localColumn, o.notFoldable, o.containsSubLink, o.rawOID})
+			out = append(out, levelColumn{column.Name, o.oid, o.computed, o.localColumn, o.notFoldable, o.containsSubLink,
+				o.rawOID})
 		}
 	}
 	return out
 }
 
-// names collects what FROM has.
+// addItems adds an item of FROM, or those of a join, to a level.
 func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
@@ -547,7 +565,7 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 		own.add(i)
 	case *sqltext.Node_JoinExpr:
 		own.mergedColumns = own.mergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
-		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of a query outside
+		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of an outer query
 			own.add(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
 			return
 		}
@@ -565,7 +583,7 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 	}
 }
 
-// unnamed is how sub-selects go by that have no alias, and cannot be named.
+// noAlias stands for the name of sub-selects without alias: nothing can name these.
 const noAlias = "\x00"
 
 func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
@@ -582,7 +600,7 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !tableKinds[ref.relation.Kind]:
 		return i
 	case ref.fragment.isView():
-		if c.readsKeyOnlyColumn(ref) { // a function stands for it
+		if c.readsKeyOnlyColumn(ref) { // a function replaces it
 			return i
 		}
 		i.table, i.isPlain = ref.fragment.visible, ref.fragment.isPlain
@@ -595,8 +613,8 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 	return i
 }
 
-// rowFunctions are functions that are run for their rows, with the names of their columns where they have names of
-// their own.
+// setReturningFunctions are functions that PostgreSQL runs for their rows before anything compares them. A column
+// without a name here gets the name of the item.
 var setReturningFunctions = map[string][]levelColumn{
 	"unnest": {{}}, "generate_series": {{}}, "generate_subscripts": {{oid: 23}},
 	"jsonb_array_elements": {{name: "value", oid: 3802}}, "jsonb_array_elements_text": {
@@ -610,7 +628,8 @@ var setReturningFunctions = map[string][]levelColumn{
 	"regexp_split_to_table": {{oid: 25}}, "string_to_table": {{oid: 25}}, "regexp_matches": {{oid: 1009}},
 }
 
-// functionItem is a function in FROM, if it is run for its rows: others may be folded into the statement.
+// functionItem is a function in FROM. Its columns are known if it is one of setReturningFunctions: PostgreSQL may
+// inline others.
 func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel) *levelItem {
 	i := &levelItem{alias: f.GetAlias().GetAliasname()}
 	if f.IsRowsfrom || len(f.Functions) != 1 {
@@ -625,7 +644,7 @@ func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel
 	if columns == nil || len(f.Coldeflist) > 0 || len(call.Args) == 0 || !c.isCatalogCall(call) {
 		return i
 	}
-	if columns[0].name == "" { // PostgreSQL names it as the item
+	if columns[0].name == "" { // PostgreSQL names it after the item
 		columns[0].name = i.alias
 	}
 	switch name {
@@ -704,7 +723,7 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	return 0
 }
 
-// gives is the type of what a sub-select gives that gives one column.
+// subLinkType is the type of the value of a sub-select with one column.
 func (c *hardenedAnalysis) subLinkType(s *sqltext.SubLink, at *queryLevel) uint32 {
 	if columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at, ""); len(columns) == 1 {
 		return columns[0].oid

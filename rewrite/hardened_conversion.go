@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What is compared may have to be converted first, as numbers are to floating point, and what converts it may raise an
+// A value may have to be converted before it is compared, as numbers are to floating point. The conversion may raise an
 // error.
 
-// constant tells whether a cast is of a constant, and made no later than the plan: of text as it is read, and between
-// plain types by functions that are IMMUTABLE.
+// isConstantCast tells whether a cast is of a constant, and PostgreSQL makes it no later than the plan: of text as it
+// parses, and between plain types by functions that are IMMUTABLE.
 func isConstantCast(t *sqltext.TypeCast) bool {
 	c := t.GetArg().GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil ||
@@ -19,13 +19,14 @@ func isConstantCast(t *sqltext.TypeCast) bool {
 			lastName(t.GetTypeName().GetNames())))
 }
 
-// converted are types with which PostgreSQL compares others by converting these, which may raise an error: numbers to
-// floating point, big integers to OIDs, dates and times to each other in lists. 2: a parameter may be one of these
-// however it is declared.
-var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2, 2205: 2,
+// conversionTargets are types to which PostgreSQL converts other operands to compare them, which may raise an error:
+// numbers to floating point, big integers to OIDs, dates and times to each other in lists. 2: a parameter may be
+// converted to it, whatever its declared type is.
+var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2,
+	2205: 2,
 	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
 
-// plainNames are types that a declared parameter can have without being converted to another by a function that may fail.
+// plainTypeNames are types that a declared parameter can have without a conversion that may fail.
 var plainTypeNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz",
 	"jsonb", "json", "bytea"}
 
@@ -35,14 +36,15 @@ func PlainParameter(oid uint32) bool {
 		1009, 1014, 1015, 1016, 2951}, oid)
 }
 
-// alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are
-// put off until the row shows. Operands of other operators than comparisons are not asked about: those are not
-// leak-proof.
+// comparesSafely tells whether an operator needs no conversion that may fail, other than of columns of this very query,
+// which row security puts off. It does not look at the operands of other operators than comparisons: those operators
+// are not leak-proof.
 func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) bool {
 	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE &&
 		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisonOperators, lastName(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
-	case x.Kind == sqltext.AEXPR_IN: // what names no column of the query becomes an array, the left operand's type considered
+	// those that name no column of the query become an array, of a type that depends on the left operand
+	case x.Kind == sqltext.AEXPR_IN:
 		var others []*sqltext.Node
 		for _, n := range items {
 			if !c.namesLocalColumn(n, at) {
@@ -65,7 +67,7 @@ func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) boo
 	return c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
 }
 
-// alikeAll tells the same of operands. compares: of an operator that is, or may be, one of comparison.
+// operandsCompareSafely tells the same of operands. compares: the operator is, or may be, one of comparison.
 func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compares bool, at exprContext) bool {
 	if rows := operands[0].GetRowExpr(); rows != nil { // each column by itself
 		for i := range rows.Args {
@@ -109,8 +111,8 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 	return true
 }
 
-// alikeUnknown tells the same of operands of which none is certain to be of a type that others are converted to, though
-// one may be.
+// unknownsCompareSafely tells the same of operands none of which is certain to be of a conversion target, though one
+// may be.
 func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at exprContext) bool {
 	unknown := func(n *sqltext.Node) bool {
 		if c.certainTypeOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isNow(n) || isFoldedConstant(n) {
@@ -126,8 +128,9 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at ex
 	}
 	for _, operand := range operands {
 		switch {
-		case n == 0, n == 1 && unknown(operand): // nothing is converted to the type of another
-		case operand.GetAConst() != nil, isNow(operand), isFoldedConstant(operand), slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, at)):
+		case n == 0, n == 1 && unknown(operand): // nothing is converted to another operand's type
+		case operand.GetAConst() != nil, isNow(operand), isFoldedConstant(operand),
+			slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, at)):
 		case operand.GetParamRef() != nil:
 			c.castsParams = true
 		case !at.inSubquery && c.hasLocalColumn(operand, at):
@@ -139,7 +142,7 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at ex
 	return true
 }
 
-// certainOf is the type of an operand where it is certain, whatever it is; else 0.
+// certainTypeOf is the type of an operand where it is certain, comparable or not; else 0.
 func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, at exprContext) uint32 {
 	if t := c.typeOf(n, at.queryLevel); t != 0 {
 		return t
@@ -150,11 +153,11 @@ func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, at exprContext) uint32
 	return 0
 }
 
-// unfailing are types of which every value can be converted to whatever PostgreSQL compares it with.
+// safelyConvertedTypes are types of which every value can be converted to any type that PostgreSQL compares it with.
 var safelyConvertedTypes = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
 
-// putsOff tells whether row security puts off whatever an operand is compared with, since its function is not
-// leak-proof and has a column that stays.
+// defersComparison tells whether row security puts off a comparison because of this operand: its function is not
+// leak-proof and has a column that survives folding.
 func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) bool {
 	if at.inSubquery {
 		return false
@@ -162,21 +165,23 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) boo
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		name := lastName(x.FuncCall.Funcname)
-		// a cast, which may be none at all (func_get_detail of parse_func.c)
+		// it may be a cast, which may do nothing (func_get_detail of parse_func.c)
 		if len(c.snap.TypesNamed("", name)) > 0 || len(c.snap.TypesNamed("pg_catalog", name)) > 0 {
 			return false
 		}
-		return !builtin.MayBeLeakproof(name) && (c.notFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldable(n, at))
+		return !builtin.MayBeLeakproof(name) &&
+			(c.notFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldable(n, at))
 	case *sqltext.Node_A_Expr:
-		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastName(x.AExpr.Name)) && c.notFoldable(n, at)
+		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastName(x.AExpr.Name)) &&
+			c.notFoldable(n, at)
 	}
 	return false
 }
 
-// leaky are operators of which none by the name is leak-proof.
+// leakyOperators are operators none of which is leak-proof, whatever the types are.
 var leakyOperators = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
 
-// alikeTested tells the same of what is compared with the rows of a sub-select.
+// subLinkComparesSafely tells the same of a comparison with the rows of a sub-select.
 func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprContext) bool {
 	if s.Testexpr == nil {
 		return true
@@ -192,7 +197,8 @@ func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprCont
 		case i < len(columns) && columns[i].oid != 0 &&
 			(columns[i].oid == t || t != 0 && conversionTargets[t] == 0 && conversionTargets[columns[i].oid] == 0):
 		case !at.inSubquery && conversionTargets[t] == 0 && c.hasLocalColumn(n, at) &&
-			(c.certainTypeOf(n, at) != 0 || c.defersComparison(n, at) || i < len(columns) && slices.Contains(safelyConvertedTypes, columns[i].oid)):
+			(c.certainTypeOf(n, at) != 0 || c.defersComparison(n, at) ||
+				i < len(columns) && slices.Contains(safelyConvertedTypes, columns[i].oid)):
 			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		default:
 			return false
@@ -201,8 +207,8 @@ func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprCont
 	return true
 }
 
-// hasOwn tells whether an operand names a column of a table of this query where it stays when constants are folded,
-// sub-selects left out.
+// hasLocalColumn tells whether an operand names a column of a table of this query that survives constant folding. It
+// does not look into sub-selects.
 func (c *hardenedAnalysis) hasLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at.queryLevel).localColumn

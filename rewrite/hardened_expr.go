@@ -9,29 +9,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// An expression is followed down to what may raise an error; whatever names a column of a table beside it is put off by
-// row security.
+// The walk follows an expression down to what may raise an error. Row security puts off the computation of an
+// expression that names a column of a table beside it.
 
-// inside calls f for a node and, where it wants them, for those inside.
+// walkNodes calls f for a node and, where f returns true, for the nodes inside.
 func (c *hardenedAnalysis) walkNodes(n *sqltext.Node, f func(*sqltext.Node) bool) {
 	if n == nil || !f(n) {
 		return
 	}
-	if c.nodeVisits++; c.nodeVisits > maxNodeVisits { // from each part of a long expression
+	if c.nodeVisits++; c.nodeVisits > maxNodeVisits { // each part of a long expression is walked again
 		c.harden("it is too long to be followed")
 		return
 	}
 	sqltext.Children(n, func(child *sqltext.Node) { c.walkNodes(child, f) })
 }
 
-// quiet kinds of nodes raise nothing themselves.
+// harmlessKinds are kinds of nodes that raise no error themselves.
 var harmlessKinds = []string{
 	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List",
 	"NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
-// expr visits an expression, and tells whether it names a column of a table of its own query, sub-selects left out.
+// expr visits an expression. It tells whether the expression names a column of a table of its own query, outside of
+// sub-selects.
 func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 	if n.GetNode() == nil || c.reason != "" || slices.Contains(c.leakSafe, n) {
 		return false
@@ -96,9 +97,9 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 	}
 	if !slices.Contains(harmlessKinds, kind) && !c.cannotFail(n, at) {
 		switch {
-		case kind == "A_Indices": // see subscripts
+		case kind == "A_Indices": // see checkSubscripts
 		case kind == "A_ArrayExpr" && !at.shownRowsOnly:
-			// which PostgreSQL takes for leak-proof, whatever it is made of (contain_leaked_vars)
+			// PostgreSQL takes it for leak-proof, whatever its elements are (contain_leaked_vars)
 			c.harden("it may make an array of arrays")
 		case at.inSubquery:
 			c.harden("a sub-select computes what may fail: " + kind)
@@ -112,8 +113,8 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 	return passes
 }
 
-// operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those
-// of comparisons.
+// checkOperators wants all operators of a name to be PostgreSQL's own, or of known extensions. BETWEEN and its like use
+// those of comparison.
 func (c *hardenedAnalysis) checkOperators(name []*sqltext.Node) {
 	names := []string{lastName(name)}
 	if len(name) > 0 && strings.Trim(names[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ ") == "" {
@@ -134,8 +135,8 @@ func lastName(names []*sqltext.Node) string {
 	return names[len(names)-1].GetString_().GetSval()
 }
 
-// plain tells whether a call is of a function that only pg_catalog has by its name, or only for types of extensions,
-// which nobody has replaced.
+// isCatalogCall tells whether a call can only mean a function of pg_catalog, or of known extensions, which nobody has
+// replaced.
 func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok || schema != "" && schema != "pg_catalog" {
@@ -145,8 +146,8 @@ func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 		func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.MayBeReplaced })
 }
 
-// sublink visits a sub-select of an expression. In what is shown it runs for rows that are; elsewhere whenever
-// something asks.
+// visitSubLink visits a sub-select of an expression. In an output of shown rows it runs for those; elsewhere whenever
+// an expression needs it.
 func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, at exprContext) {
 	query := s.GetSubselect().GetSelectStmt()
 	if at.shownRowsOnly && !at.inSubquery {
@@ -158,15 +159,15 @@ func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, at exprContext) {
 		!(query != nil && (returnsOneRow(query) && c.aggregateIsLocal(query, at.queryLevel) || hasLimitOne(query))):
 		c.harden("a sub-select that is compared with may have several rows")
 		return
-	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // of arrays, or a large one
+	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // its elements may be arrays, and it may be too large
 		c.harden("a sub-select makes an array")
 		return
 	}
 	c.query(query, at.queryLevel, false, true)
 }
 
-// addsUp tells whether the aggregate that a SELECT has is its own: one over columns of a query outside alone is that
-// one's (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
+// aggregateIsLocal tells whether the aggregate of a SELECT is its own: one over outer columns alone belongs to the
+// outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
 func (c *hardenedAnalysis) aggregateIsLocal(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	own, outer := false, false
 	f := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
@@ -183,14 +184,14 @@ func (c *hardenedAnalysis) aggregateIsLocal(s *sqltext.SelectStmt, parent *query
 	return own || !outer
 }
 
-// first tells whether a SELECT has one row at most because it says so.
+// hasLimitOne tells whether LIMIT lets a SELECT return one row at most.
 func hasLimitOne(s *sqltext.SelectStmt) bool {
 	n := s.GetLimitCount().GetAConst().GetIval()
 	return n != nil && n.Ival <= 1 && s.LimitOption == sqltext.LIMIT_OPTION_COUNT
 }
 
-// known tells whether a type is PostgreSQL's own, or an enum or one of an extension that is known: nothing of the
-// owner's runs when it is cast to.
+// isKnownType tells whether a type is PostgreSQL's own, an enum, or one of a known extension: a cast to it runs no
+// function of the owner's.
 func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {

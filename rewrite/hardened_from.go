@@ -7,13 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What stands in FROM is of this query, is beside it by LATERAL, or is joined by names of columns, which are compared.
+// An item of FROM belongs to this query, is LATERAL, or is joined by names of columns, which are compared.
 
 func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		ref := c.referenceOf[n.RangeVar]
-		c.fromHasSubqueryColumn = c.fromHasSubqueryColumn || ref != nil && ref.relation != nil && hasVirtualColumn(ref.relation)
+		c.fromHasSubqueryColumn = c.fromHasSubqueryColumn ||
+			ref != nil && ref.relation != nil && hasVirtualColumn(ref.relation)
 		switch {
 		case ref == nil: // a WITH query
 			if at.inSubquery {
@@ -42,7 +43,7 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 				c.query(query, at.queryLevel, false, at.inSubquery)
 				return
 			}
-			// It reads nothing: what it computes is of the columns beside it.
+			// It reads no relation: it computes its outputs of the columns beside it.
 			at.subqueryOutput = true
 			for _, list := range [][]*sqltext.Node{
 				query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(),
@@ -56,19 +57,19 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 		}
 		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.inSubquery)
 	case *sqltext.Node_JoinExpr:
-		// its names are those of what the alias hides
+		// LATERAL could name what the alias hides
 		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) {
 			c.harden("LATERAL in a join with an alias")
 			return
 		}
 		c.from(n.JoinExpr.Larg, at)
 		c.from(n.JoinExpr.Rarg, at)
-		// A join's condition sees the two sides, and what is beside them is of a query outside.
+		// A join's condition sees its two sides. The other items of FROM count as those of an outer query.
 		sides, left, right := &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}
 		c.addItems(n.JoinExpr.Larg, sides)
 		of := len(sides.items)
 		left.mergedColumns, sides.mergedColumns = sides.mergedColumns, false
-		c.addItems(n.JoinExpr.Rarg, sides) // which sees the left one
+		c.addItems(n.JoinExpr.Rarg, sides) // the right side may see the left one
 		right.mergedColumns = sides.mergedColumns
 		for i, item := range sides.items {
 			if i < of {
@@ -78,7 +79,8 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 			}
 		}
 		c.checkUsing(n.JoinExpr, left, right, at.inSubquery)
-		sides.mergedColumns = left.mergedColumns || right.mergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
+		sides.mergedColumns = left.mergedColumns || right.mergedColumns || n.JoinExpr.IsNatural ||
+			len(n.JoinExpr.UsingClause) > 0
 		at.queryLevel = sides
 		c.expr(n.JoinExpr.Quals, at)
 	case *sqltext.Node_RangeFunction:
@@ -88,7 +90,8 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 	}
 }
 
-// rows visits functions in FROM. They run for rows that are shown, and with what is computed of those.
+// rangeFunctions visits functions in FROM. PostgreSQL runs them for rows that are shown, with arguments computed of
+// those.
 func (c *hardenedAnalysis) rangeFunctions(f *sqltext.RangeFunction, at exprContext) {
 	for _, n := range f.Functions {
 		call := n.GetList().GetItems()[0].GetFuncCall()
@@ -107,11 +110,11 @@ func (c *hardenedAnalysis) rangeFunctions(f *sqltext.RangeFunction, at exprConte
 	}
 }
 
-// asTables are the kinds of relations that are read as tables are: a view of ours over what is stored is a barrier to
-// what row security puts off. What a foreign server makes of a condition is its own.
+// tableKinds are the kinds of relations that are read as tables are. A view of ours over a materialized view or a
+// foreign table is a security barrier. What a foreign server makes of a condition is its own matter.
 var tableKinds = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
 
-// hasLateral tells whether something in FROM may name what is beside it.
+// hasLateral tells whether an item of FROM may name the items beside it.
 func hasLateral(n *sqltext.Node) bool {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_JoinExpr:
@@ -124,10 +127,10 @@ func hasLateral(n *sqltext.Node) bool {
 	return true
 }
 
-// merges looks at columns that a join compares by their names.
-func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLevel, strict bool) {
+// checkUsing looks at columns that a join compares by their names.
+func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLevel, inSubquery bool) {
 	switch {
-	case !strict && left.allTables() && right.allTables() && !(j.IsNatural && c.haveArraysOfOneName(left, right)):
+	case !inSubquery && left.allTables() && right.allTables() && !(j.IsNatural && c.haveArraysOfOneName(left, right)):
 	case j.IsNatural:
 		c.harden("NATURAL over what is not a table")
 	}
@@ -141,14 +144,14 @@ func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLev
 			c.harden("USING asks for a sub-select of a query in FROM, or for a virtual column")
 		}
 		if c.mayConvertArrays(l.rawOID, r.rawOID) ||
-			!(!strict && l.localColumn && r.localColumn || l.oid != 0 && r.oid != 0 &&
+			!(!inSubquery && l.localColumn && r.localColumn || l.oid != 0 && r.oid != 0 &&
 				(l.oid == r.oid || conversionTargets[l.oid] == 0 && conversionTargets[r.oid] == 0)) {
 			c.harden("USING over what is not a table")
 		}
 	}
 }
 
-// namesArrays tells whether two sides have an array by one name.
+// haveArraysOfOneName tells whether two sides have columns of one name that are arrays of different types.
 func (c *hardenedAnalysis) haveArraysOfOneName(left, right *queryLevel) bool {
 	for _, l := range left.items {
 		for _, column := range l.table.Columns {

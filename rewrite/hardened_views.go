@@ -5,10 +5,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What agents read in place of a view has the view's own query, with the rules of tables in it (see [Definition]), and
-// no rights of its own: PostgreSQL takes it for a sub-select in FROM, and so does the walk.
+// Agents read a copy of a view, made of the view's own query with the rules of its tables in it (see [Definition]). It
+// has no rights of its own. PostgreSQL treats it like a sub-select in FROM, and so does this walk.
 
-// readsView visits the query of a view.
+// visitView visits the query of a view.
 func (c *hardenedAnalysis) visitView(ref *reference, at exprContext) {
 	query := c.queryOfView(ref.relation)
 	if c.viewCount++; query == nil || c.viewCount > maxViews {
@@ -21,7 +21,7 @@ func (c *hardenedAnalysis) visitView(ref *reference, at exprContext) {
 	c.ctes = before
 }
 
-// viewItem is a view as FROM has it.
+// viewItem is a view as an item of FROM.
 func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sqltext.Node) *levelItem {
 	i := &levelItem{alias: alias, view: true}
 	if len(renamed) == 0 && alias == ref.relation.Name.Name {
@@ -43,19 +43,19 @@ func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sql
 	return i
 }
 
-// queryOf is the query of a view, of which all that it reads is known by name; nil where it is not.
+// queryOfView is the query of a view in which all relations are known; nil if one is not.
 func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectStmt {
 	if query, is := c.viewQueries[view.Name]; is {
 		return query
 	}
-	c.viewQueries[view.Name] = nil // to what asks for itself
+	c.viewQueries[view.Name] = nil // for a view that refers to itself
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
 		return nil
 	}
 	certain := true
 	c.walkNodes(tree.Stmts[0].Stmt, func(n *sqltext.Node) bool {
-		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" { // of others the walk asks whether they are WITH queries
+		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" { // the walk looks for WITH queries of the other names
 			name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
 			relation, _ := c.snap.Relation(name)
 			switch f := c.fragments[name]; {
@@ -75,7 +75,7 @@ func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectSt
 	return c.viewQueries[view.Name]
 }
 
-// inSight tells whether a name is that of a WITH query here.
+// isCTE tells whether a name is that of a WITH query here.
 func (c *hardenedAnalysis) isCTE(name string) bool {
 	for f := c.ctes; f != nil; f = f.outer {
 		if f.query.Ctename == name {

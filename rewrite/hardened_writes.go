@@ -8,13 +8,14 @@ import (
 )
 
 // An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same
-// conditions, with the same plans but for parallel ones. What it sets and returns is computed of rows that show, as
-// what a SELECT gives is. What else it runs is the owner's: triggers, checks, columns that are generated, expressions
-// of indexes, domains, and all of this where foreign keys change rows along. These may ask what they like, with
-// parameters that fail, as the agent. So it is judged as that SELECT where all of that is PostgreSQL's own, and ours.
+// conditions, with the same plans except for parallel ones. Like the outputs of a SELECT, the values that it sets and
+// returns are computed of shown rows. What else it runs is the owner's: triggers, checks, generated columns,
+// expressions of indexes and domains, and all of these again where foreign keys change further rows. These may run any
+// query, with parameters that fail, as the agent. So the analysis treats an UPDATE or DELETE as that SELECT if all that
+// it runs besides is PostgreSQL's own, or ours.
 
-// asSelect is a SELECT that finds the rows that an UPDATE or DELETE writes, and computes what it computes; nil for
-// others. With the target, where there is one.
+// asSelect is a SELECT that finds the rows of an UPDATE or DELETE, and computes the same expressions, with the target;
+// nil for other statements.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
 	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
 		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
@@ -33,7 +34,7 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 	return nil, nil
 }
 
-// changes visits an UPDATE or DELETE.
+// updateOrDelete visits an UPDATE or DELETE.
 func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
 	target, as := asSelect(n)
 	if why := c.userCodeOfWrite(target, n.GetUpdateStmt()); why != "" {
@@ -43,8 +44,8 @@ func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
 	c.query(as, nil, true, false)
 }
 
-// loud says what of the owner's may run as rows of a table are written, "" where nothing does; update is nil where they
-// are deleted.
+// userCodeOfWrite says which code of the owner's PostgreSQL may run as it writes rows of a table, "" if it runs none.
+// update is nil for a DELETE.
 func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
 	ref := c.referenceOf[target]
 	if ref == nil {
@@ -70,7 +71,7 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 		case defaults:
 			return "a column is set to its default"
 		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castRunsUserCode):
-			// a value is cast to the column's type, or to that of its elements, which the text does not name
+			// PostgreSQL casts a value to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		set = append(set, column.Name)
@@ -78,12 +79,12 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 	return c.userCodeOfUpdate(table, set)
 }
 
-// single tells whether the rows of a table stand in it alone, and it is a part of none.
+// isSingleTable tells whether a table has no children and is no partition or child.
 func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// loudDelete says so of rows that are deleted, and of those that foreign keys change along.
+// userCodeOfDelete says so of deleted rows, and of those that foreign keys change along.
 func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
 		return ""
@@ -101,7 +102,7 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 				continue
 			}
 			switch key.OnDelete {
-			case catalog.NoAction, catalog.Restrict: // whether there is such a row is asked with the rights of the table's owner
+			case catalog.NoAction, catalog.Restrict: // PostgreSQL looks for such a row with the rights of the table's owner
 				why = ""
 			case catalog.Cascade:
 				why = c.userCodeOfDelete(other, seen)
@@ -118,7 +119,7 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 	return ""
 }
 
-// loudUpdate says so of an update of some columns, by which no rows are changed along.
+// userCodeOfUpdate says so of an update of some columns, by which foreign keys change no other rows.
 func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (why string) {
 	switch {
 	case !isSingleTable(r):

@@ -38,7 +38,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 	})
 }
 
-// valuesLists visits the rows of VALUES. DEFAULT stands in those of an INSERT alone.
+// valuesLists visits the rows of VALUES. Only those of an INSERT may hold DEFAULT.
 func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	for _, row := range s.ValuesLists {
 		if row.GetList() == nil {
@@ -55,7 +55,7 @@ func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	}
 }
 
-// sourceWidth returns how many columns a source has, if that is plain to see.
+// sourceWidth returns how many columns a source has, if the text shows that.
 func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 	for s != nil && s.Op != sqltext.SETOP_NONE {
 		s = s.Larg
@@ -80,8 +80,9 @@ func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 	return len(items), true
 }
 
-// insertColumns judges the columns that an INSERT names, or means without naming them.
-func (w *walker) insertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int, known bool) {
+// insertColumns checks the columns that an INSERT names, or means without a list.
+func (w *walker) insertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int,
+	known bool) {
 	allowed := t.table.Write.Insertable
 	w.noteOmitted(t, s.Cols, source, width, known)
 	if len(s.Cols) == 0 {
@@ -109,7 +110,7 @@ func (w *walker) insertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sq
 	}
 }
 
-// leaves notes whether an INSERT leaves out columns that the policy then fills in.
+// noteOmitted notes whether an INSERT omits columns that the policy then fills in.
 func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqltext.SelectStmt, width int, known bool) {
 	for _, b := range t.table.Write.Lists {
 		if b.From == nil {
@@ -128,7 +129,7 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 	}
 }
 
-// leftMarks are the marks for columns that every INSERT of the text leaves out.
+// omittedMarks are the marks for columns that every INSERT of the text omits.
 func (w *walker) omittedMarks() string {
 	var out []string
 	for mark, left := range w.omitted {
@@ -140,7 +141,7 @@ func (w *walker) omittedMarks() string {
 	return strings.Join(out, "")
 }
 
-// impliedColumns judges an INSERT without a list of columns, which means the table's first.
+// impliedColumns checks an INSERT without a list of columns, which means the table's first columns.
 func (w *walker) impliedColumns(t *writeTarget, width int, known bool) {
 	columns := t.ref.relation.Columns
 	if len(t.ref.relation.Waiting) > 0 && (!known || width > len(columns)) {
@@ -171,8 +172,8 @@ func alwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 	})
 }
 
-// dropDefaults takes columns that agents may not write, and whose value is DEFAULT, out of the list and of every row:
-// PostgreSQL asks for the right to insert into them all the same.
+// dropDefaults drops columns that agents may not write, and whose value is DEFAULT, from the list and from every row:
+// PostgreSQL wants the right to insert into a named column even for DEFAULT.
 func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
 	if len(drop) == len(s.Cols) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
@@ -212,7 +213,8 @@ func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sql
 	}, treeOnly: true})
 }
 
-// cut takes items of one token each out of a list: with the comma behind, or for those at the end with the one before.
+// cutItems drops items of one token each from a list: with the comma behind them, at the end with the comma before
+// them.
 func (w *walker) cutItems(places []int32, drop map[int]bool) {
 	last := len(places) - 1 // the last item that stays
 	for last >= 0 && drop[last] {

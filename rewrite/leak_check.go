@@ -12,85 +12,90 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// vetter decides whether a text that the walk has allowed may take the signed path, where the planner may run its
-// expressions on hidden rows. It keeps the first thing that speaks against it. Its default arms say no: that costs
-// speed and nothing else.
+// leakChecker decides whether a text that the walker has allowed may take the signed path, where the planner may run
+// its expressions on hidden rows. It keeps the first reason against that. Its default arms reject: that costs speed and
+// nothing else.
 type leakChecker struct {
 	*walker
-	reason          string
-	references      map[*sqltext.RangeVar]*reference
-	ctes            []map[string]leakQuery
-	sumMayOverflow  bool                // a sum may overflow that is sure to be made
-	typesToQualify  []*sqltext.TypeName // to be qualified
-	paramKinds      map[int32]kind      // what they must be declared as, if at all
-	paramForms      map[int32]verdict.Form
-	dependsOnForms  bool               // it might take the door with them, if that paid
-	paramCasts      map[int32]uint32   // the types that they are cast to, which they must be declared as
-	paramNeighbours map[int32][]uint32 // beside what they stand that gives them a type, by OID; 0: it is not plain to see
-	outputCount     int                // expressions that were looked at as such
-	orderedWindows  map[string]bool    // windows that are named and say how their rows are sorted
-	indexSearch     bool               // such an operator is none of an enum, of which an index finds many rows for each word
-	// a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security
-	// puts it off until the row shows, and reaches no index by it
+	reason         string
+	references     map[*sqltext.RangeVar]*reference
+	ctes           []map[string]leakQuery
+	sumMayOverflow bool                   // a sum that is certain to be computed may overflow
+	typesToQualify []*sqltext.TypeName    // types that the signed path names with their schema
+	paramKinds     map[int32]kind         // the kinds that parameters must be declared as, if at all
+	paramForms     map[int32]verdict.Form // what the values of parameters must look like
+	dependsOnForms bool                   // it is leak-safe if the values of parameters have these forms
+	// the types that the text casts parameters to, and that they must be declared as
+	paramCasts map[int32]uint32
+	// the types of the operands beside each parameter, which may give it its type, by OID; 0: not known
+	paramNeighbours map[int32][]uint32
+	outputCount     int             // expressions that outputExpr has looked at in parts
+	orderedWindows  map[string]bool // named windows with ORDER BY
+	// a condition has an operator, not of an enum, by which an index finds rows
+	indexSearch bool
+	// A condition has an operator, a function or a cast of a column that is not leak-proof for the server. Row security
+	// puts it off until it has let the row through, and so reads no index by it.
 	leaky      bool
-	leakSafe   bool   // it may take the door, whether or not that pays
-	belowFence []bool // of each condition of the SELECT, whether rows are found by it: see leak_check_search.go
+	leakSafe   bool   // it may take the signed path, whether that is faster or not
+	belowFence []bool // of each condition of the SELECT, whether it goes below OFFSET 0: see leak_check_search.go
 }
 
+// leakColumn is a column of an item of FROM.
 type leakColumn struct {
-	name          string
-	kind          kind
-	computed      bool   // read, it is an expression of the owner's or a mask, which may fail on a hidden row
-	fewDigits     bool   // numbers in it have few digits: no sum of them overflows
-	afterGrouping bool   // computed of groups or windows of the outermost SELECT
+	name string
+	kind kind
+	// reading it computes an expression of the owner's or a mask, which may fail on a hidden row
+	computed      bool
+	fewDigits     bool   // its numbers have few digits: no sum of them overflows
+	afterGrouping bool   // it is computed after groups or windows of the outermost SELECT
 	oid           uint32 // the type of a table's column
 }
 
-// vetItem is an item of FROM.
+// leakItem is an item of FROM.
 type leakItem struct {
 	name          string
 	columns       []leakColumn
-	table         *catalog.Relation // whose columns they are; nil: those of a query
-	mergedColumns map[string]bool   // by USING: without qualification the other item's is meant
+	table         *catalog.Relation // the table that has the columns; nil: a query has them
+	mergedColumns map[string]bool   // by USING: a bare name means the other item's column
 }
 
-// nameless tells whether a column has a name that is not plain to see.
+// hasUnknownName tells whether the text does not show the name of a column.
 func (i *leakItem) hasUnknownName() bool {
 	return slices.ContainsFunc(i.columns, func(c leakColumn) bool { return c.name == "" })
 }
 
-// vetQuery is a WITH query.
+// leakQuery is a WITH query.
 type leakQuery struct {
 	columns        []leakColumn
 	sumMayOverflow bool // a sum in it may overflow
 }
 
+// leakScope holds the items of FROM of one query, inside those of parent.
 type leakScope struct {
 	items  []*leakItem
 	parent *leakScope
 }
 
-// where an expression stands.
+// checkContext says where an expression stands.
 type checkContext struct {
 	scope            *leakScope
 	aggregateAllowed bool // aggregates may stand here
-	isOutput         bool // it is computed of rows that have passed everything: see leak_check_output.go
-	aboveFence       bool // so is what is sorted and grouped by: see leak_check_search.go
-	// not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which
-	// rows
+	isOutput         bool // it is computed of rows that have passed all conditions: see leak_check_output.go
+	aboveFence       bool // so are the sort and group keys: see leak_check_search.go
+	// it is not certain to run to its end: hidden rows outside or beside it may decide whether, or for which rows, it runs
 	mayNotRun bool
 }
 
-// leastVisits is how many rows a statement must look at for the signed path to pay: below it row policies, which need no
-// signature and look up one row at a time, are faster.
+// minRowsForSignedPath is how many rows a statement must look at for the signed path to be faster. Below it row
+// policies are, which need no signature and look up one row at a time.
 const minRowsForSignedPath = 2000
 
-// mostRules is how many tables whose rules look into others a statement may join on the signed path. Each brings joins of
-// its own, and of so many the planner expects next to no rows: it has looked through all that one rule finds for each
-// row of the rest. Row security makes a set for each rule once.
+// maxRulesForSignedPath is how many tables whose rules read helper tables a statement may join on the signed path. Each
+// brings joins of its own. For so many joins the planner expects next to no rows, and then scans all that one rule
+// finds for each row of the rest. Row security builds a hash set for each rule once.
 const maxRulesForSignedPath = 2
 
-// no notes the first reason.
+// reject notes the first reason.
 func (v *leakChecker) reject(format string, args ...any) bool {
 	if v.reason == "" {
 		v.reason = fmt.Sprintf(format, args...)
@@ -104,7 +109,7 @@ func (w *walker) newLeakChecker() *leakChecker {
 		orderedWindows: map[string]bool{}}
 }
 
-// vet returns a vetter whose reason is empty if the text may take the signed path. by vets its SELECT.
+// checkLeaks returns a leak checker. Its reason is empty if the text may take the signed path. by checks the SELECT.
 func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sqltext.SelectStmt)) *leakChecker {
 	v := w.newLeakChecker()
 	switch {
@@ -126,25 +131,27 @@ func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sq
 	return v
 }
 
-// narrower wants parameters that are cast to a type for which others may be too large to be of no such other: one for
-// which nothing is declared has the type of what PostgreSQL sees first beside it, and is converted for each row.
+// checkNarrowParams looks at parameters that are cast to a type for which other values may be too large. No operand
+// beside such a parameter may have a wider type. An undeclared parameter gets the type of the operand that PostgreSQL
+// sees first beside it, and then is converted for each row.
 func (v *leakChecker) checkNarrowParams() {
 	for number, oid := range v.paramCasts {
 		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
-		if fit != nil && slices.ContainsFunc(v.paramNeighbours[number], func(beside uint32) bool { return !slices.Contains(fit, beside) }) {
+		if fit != nil && slices.ContainsFunc(v.paramNeighbours[number],
+			func(beside uint32) bool { return !slices.Contains(fit, beside) }) {
 			v.reject("parameter $%d is cast to a type that it may be too large for", number)
 		}
 	}
 }
 
-// whole vets every expression of a SELECT.
+// checkSelect checks every expression of a SELECT.
 func (v *leakChecker) checkSelect(s *sqltext.SelectStmt) {
-	v.query(s, checkContext{mayNotRun: v.isView}, true) // a view may stand anywhere
+	v.query(s, checkContext{mayNotRun: v.isView}, true) // a statement may read the view anywhere
 }
 
-// pays sends to row security what is as fast there. Nothing but speed depends on it: the text stays as it is but for
-// the names of tables. Of a text whose conditions go elsewhere PostgreSQL sees another operand of a parameter first,
-// and another mistake; so of such a one the sizes of tables, hidden rows counted, decide nothing.
+// checkCost rejects statements that are as fast under row security. Only speed depends on it: both texts are the same
+// except for the names of tables. Where conditions move, PostgreSQL sees another operand of a parameter first, and
+// reports another mistake. So the sizes of tables, which count hidden rows, decide nothing for such a text.
 func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	switch {
 	case v.reason != "" || v.mode == AlwaysSigned:
@@ -158,7 +165,7 @@ func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	}
 }
 
-// rules is how many of the tables have a rule that looks into others, of which row security makes sets.
+// countHelperRules is how many of the tables have a rule that reads helper tables, for which row security builds sets.
 func (v *leakChecker) countHelperRules() int {
 	n := 0
 	for _, ref := range v.walker.references {
@@ -169,13 +176,14 @@ func (v *leakChecker) countHelperRules() int {
 	return n
 }
 
-// relations wants every table to have a signed view or to be open, and at least one of the first.
+// checkRelations wants every table to have a signed view or to show all rows, and at least one to have a signed view.
 func (v *leakChecker) checkRelations() {
 	signedViews := 0
 	for _, ref := range v.walker.references {
 		_, listed := v.pol.Table(ref.name)
 		switch {
-		case ref.fragment == nil || !listed && !ref.fragment.hasSignedView: // a catalog, a view that has none, a partition
+		// a catalog, a view without a signed copy, a partition
+		case ref.fragment == nil || !listed && !ref.fragment.hasSignedView:
 			v.reject("it reads %s", ref.name.Name)
 		case ref.keyLookup != nil:
 			v.reject("%s has columns by key", ref.name.Name)
@@ -183,7 +191,7 @@ func (v *leakChecker) checkRelations() {
 			v.reject("%s: %s", ref.name.Name, ref.notInjectedBecause)
 		case ref.fragment.hasSignedView:
 			signedViews++
-		case v.walker.readsWaitingColumn(ref): // a signed view would have none of these columns
+		case v.walker.readsWaitingColumn(ref): // signed views have none of these columns
 			v.reject("%s has columns that wait for pgconsent migrate", ref.name.Name)
 		case !ref.fragment.showsAllRows:
 			v.reject("%s has no door view", ref.name.Name)
@@ -195,7 +203,7 @@ func (v *leakChecker) checkRelations() {
 	}
 }
 
-// query vets a SELECT and returns its columns. Inside it the expressions see at.scope around their own.
+// query checks a SELECT and returns its columns. Its expressions see at.scope around their own.
 func (v *leakChecker) query(s *sqltext.SelectStmt, at checkContext, top bool) []leakColumn {
 	if v.reason != "" || s == nil {
 		v.reject("a SELECT of another kind")
@@ -220,20 +228,21 @@ func (v *leakChecker) query(s *sqltext.SelectStmt, at checkContext, top bool) []
 	}
 	own := checkContext{scope: &leakScope{parent: at.scope}, mayNotRun: at.mayNotRun}
 	in := at
-	in.mayNotRun = at.mayNotRun || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil // which may leave some unmade
+	// LIMIT may leave rows uncomputed
+	in.mayNotRun = at.mayNotRun || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil
 	for _, n := range s.FromClause {
 		own.scope.items = append(own.scope.items, v.from(n, in)...)
 	}
 	v.condition(s.WhereClause, own)
 	grouped := own
 	grouped.aggregateAllowed = true
-	// a plain DISTINCT sorts by all of it
+	// a plain DISTINCT sorts by all outputs
 	grouped.isOutput = top && !v.isView && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil)
 	return v.results(s, own, grouped)
 }
 
-// results vets what a SELECT makes of the rows that meet its conditions, and returns its columns. own is where keys
-// stand, grouped where aggregates may.
+// results checks what a SELECT computes of the rows that meet its conditions, and returns its columns. own is the
+// context of keys, grouped that of expressions that may hold aggregates.
 func (v *leakChecker) results(s *sqltext.SelectStmt, own, grouped checkContext) []leakColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
@@ -294,14 +303,14 @@ func (v *leakChecker) with(c *sqltext.WithClause, at checkContext) {
 		}
 		before := v.sumMayOverflow
 		v.sumMayOverflow = false
-		// where it is named decides whether it runs
+		// the statement may name it where it does not run to its end
 		columns := v.query(cte.GetCtequery().GetSelectStmt(), checkContext{scope: at.scope}, false)
 		frame[cte.GetCtename()] = leakQuery{v.renameColumns(columns, cte.GetAliascolnames()), v.sumMayOverflow}
 		v.sumMayOverflow = before
 	}
 }
 
-// renamed gives columns the names of an alias.
+// renameColumns gives columns the names of an alias.
 func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node) []leakColumn {
 	if len(names) > len(columns) {
 		v.reject("an alias with more names than columns")
@@ -314,8 +323,8 @@ func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node)
 	return out
 }
 
-// limit vets LIMIT and OFFSET. They fail for negative numbers when they are reached, which may depend on hidden rows
-// but at the top; so elsewhere the value of a parameter is looked at.
+// limit checks LIMIT and OFFSET. They fail for negative numbers when PostgreSQL reaches them. Hidden rows may decide
+// whether it does, except at the top. So elsewhere the proxy checks the value of a parameter.
 func (v *leakChecker) limit(n *sqltext.Node, top bool) {
 	if n == nil || v.reason != "" {
 		return
@@ -341,7 +350,8 @@ func (v *leakChecker) limit(n *sqltext.Node, top bool) {
 }
 
 func (v *leakChecker) setOperation(s *sqltext.SelectStmt, at checkContext) []leakColumn {
-	at.mayNotRun = at.mayNotRun || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil // one half may have nothing to intersect
+	// one half may find nothing to intersect with
+	at.mayNotRun = at.mayNotRun || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil
 	left, right := v.query(s.Larg, at, false), v.query(s.Rarg, at, false)
 	if v.reason != "" {
 		return nil
@@ -363,7 +373,7 @@ func (v *leakChecker) setOperation(s *sqltext.SelectStmt, at checkContext) []lea
 	return left
 }
 
-// from vets an item of FROM. What is outside a SELECT in FROM is not seen by it.
+// from checks an item of FROM. A SELECT in FROM does not see the items outside.
 func (v *leakChecker) from(n *sqltext.Node, at checkContext) []*leakItem {
 	if v.reason != "" {
 		return nil
@@ -378,7 +388,8 @@ func (v *leakChecker) from(n *sqltext.Node, at checkContext) []*leakItem {
 			return nil
 		}
 		columns := v.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at, false)
-		return []*leakItem{{name: n.RangeSubselect.Alias.Aliasname, columns: v.renameColumns(columns, n.RangeSubselect.Alias.Colnames)}}
+		return []*leakItem{{name: n.RangeSubselect.Alias.Aliasname,
+			columns: v.renameColumns(columns, n.RangeSubselect.Alias.Colnames)}}
 	case *sqltext.Node_JoinExpr:
 		return v.join(n.JoinExpr, at)
 	case *sqltext.Node_RangeFunction:
@@ -389,8 +400,8 @@ func (v *leakChecker) from(n *sqltext.Node, at checkContext) []*leakItem {
 	}
 }
 
-// search vets a function in FROM: one that reads a text search, which gives one row of one column, named as the item
-// is.
+// textSearchItem checks a function in FROM: one that parses a text search, and gives one row of one column, which has
+// the name of the item.
 func (v *leakChecker) textSearchItem(f *sqltext.RangeFunction, at checkContext) []*leakItem {
 	var call *sqltext.FuncCall
 	if len(f.Functions) == 1 {
@@ -466,7 +477,7 @@ func (v *leakChecker) join(j *sqltext.JoinExpr, at checkContext) []*leakItem {
 	return items
 }
 
-// targets vets what a SELECT returns.
+// targets checks what a SELECT returns.
 func (v *leakChecker) targets(list []*sqltext.Node, at checkContext) []leakColumn {
 	var out []leakColumn
 	for _, n := range list {
@@ -479,13 +490,14 @@ func (v *leakChecker) targets(list []*sqltext.Node, at checkContext) []leakColum
 			continue
 		}
 		e := v.outputExpr(t.GetVal(), at)
-		out = append(out, leakColumn{name: columnName(t), kind: v.resultKind(e), fewDigits: v.hasFewDigits(t.GetVal(), at.scope),
+		out = append(out, leakColumn{name: columnName(t), kind: v.resultKind(e),
+			fewDigits:     v.hasFewDigits(t.GetVal(), at.scope),
 			afterGrouping: e.notOnList && isAfterGrouping(t.GetVal())})
 	}
 	return out
 }
 
-// result is the kind of an output column.
+// resultKind is the kind of an output column.
 func (v *leakChecker) resultKind(e value) kind {
 	switch {
 	case e.kind == kindString:
@@ -499,7 +511,7 @@ func (v *leakChecker) resultKind(e value) kind {
 	return e.kind.columnKind()
 }
 
-// maxStars bounds what the stars of one statement may copy: WITH queries over WITH queries double it.
+// maxStarCopies bounds what the stars of one statement may copy: WITH queries over WITH queries double it.
 const maxStarCopies = 10_000
 
 func (v *leakChecker) star(fields []*sqltext.Node, scope *leakScope) []leakColumn {
@@ -521,25 +533,27 @@ func (v *leakChecker) star(fields []*sqltext.Node, scope *leakScope) []leakColum
 			}
 		}
 	}
-	if !found { // of a query outside
+	if !found { // it means an item of an outer query
 		v.reject("* of what is not plain to see")
 	}
 	return out
 }
 
-// key vets what is grouped or sorted by: a column of the result, by name or number, or an expression.
+// groupOrSortKey checks a key of GROUP BY, ORDER BY or DISTINCT ON: a result column by name or number, or an
+// expression.
 func (v *leakChecker) groupOrSortKey(n *sqltext.Node, at checkContext, columns []leakColumn, targets []*sqltext.Node) {
 	if v.reason != "" {
 		return
 	}
 	if c := n.GetAConst(); c != nil {
 		i := int(c.GetIval().GetIval())
-		if c.GetIval() == nil || i < 1 || i > len(columns) || !sortable(columns[i-1].kind) && !columns[i-1].afterGrouping && !at.aboveFence {
+		if c.GetIval() == nil || i < 1 || i > len(columns) ||
+			!sortable(columns[i-1].kind) && !columns[i-1].afterGrouping && !at.aboveFence {
 			v.reject("a key that is not a column of the result")
 		}
 		return
 	}
-	// The name may be that of a result column, of a table's, or of both: each that there is must do.
+	// The name may be that of a result column, of a table's column, or of both: each that exists must be allowed.
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
@@ -570,7 +584,7 @@ func (v *leakChecker) hasColumn(s *leakScope, name string) bool {
 	return false
 }
 
-// read is the kind of a column whose value is asked for.
+// readKind is the kind of a column that the statement reads.
 func (v *leakChecker) readKind(c leakColumn) kind {
 	if c.computed {
 		v.reject("column %q is computed as it is read", c.name)
@@ -593,11 +607,13 @@ func (v *leakChecker) column(s *leakScope, name string) leakColumn {
 		switch {
 		case n > 1:
 			v.reject("column %q is ambiguous", name)
-		case n == 0 && slices.ContainsFunc(s.items, (*leakItem).hasUnknownName): // it may be that one, and nothing outside
+		// the name may mean that column, and no outer one
+		case n == 0 && slices.ContainsFunc(s.items, (*leakItem).hasUnknownName):
 			v.reject("%q may be a column whose name is not plain to see", name)
 		}
 		if n > 0 {
-			if slices.ContainsFunc(s.items, func(i *leakItem) bool { return i.mergedColumns[name] }) { // of the type that both become
+			// USING gives both one type
+			if slices.ContainsFunc(s.items, func(i *leakItem) bool { return i.mergedColumns[name] }) {
 				found.oid = 0
 			}
 			return found
@@ -635,7 +651,8 @@ func (v *leakChecker) columnOf(s *leakScope, item, name string) leakColumn {
 	return leakColumn{kind: kindOpaque}
 }
 
-// takeDoor makes the edits of a leak-safe text: every protected table becomes its signed view, and types are qualified.
+// useSignedViews makes the edits of a leak-safe text: each protected table becomes its signed view, and types get their
+// schema.
 func (v *leakChecker) useSignedViews() {
 	for _, ref := range v.walker.references {
 		if ref.fragment.showsAllRows {
@@ -648,7 +665,7 @@ func (v *leakChecker) useSignedViews() {
 	v.qualifyTypes()
 }
 
-// qualifyTypes makes the edits of the types that are to be qualified.
+// qualifyTypes makes the edits of the types that get their schema.
 func (v *leakChecker) qualifyTypes() {
 	for _, t := range v.typesToQualify {
 		token, name := v.source.Tokens[v.source.At(t.Location)], catalog.Name{
@@ -662,7 +679,8 @@ func (v *leakChecker) qualifyTypes() {
 	}
 }
 
-// onlyDoors tells whether a tree names no relation but signed views, open tables and its own WITH queries.
+// namesOnlySignedViews tells whether a tree names only signed views, tables that show all rows, and its own WITH
+// queries.
 func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	allowed := map[catalog.Name]bool{}
 	for _, t := range w.pol.Tables() {
@@ -682,7 +700,7 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	for _, rv := range relations {
 		name := catalog.Name{Schema: rv.GetSchemaname(), Name: rv.GetRelname()}
 		switch {
-		case name.Schema == "" && queries[name.Name]: // what is a relation goes out qualified
+		case name.Schema == "" && queries[name.Name]: // relations go out with their schema
 		case !allowed[name]:
 			only = false
 		default:
@@ -694,13 +712,13 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 
 var errNotSignedView = errors.New("rewrite: a text of the gate door names a relation that it must not")
 
-// door sends the text on the signed path if it may take it. found tells whether the rest may stand above rows that
-// are found, or find these by key.
+// takeSignedPath sends the text on the signed path if it may take it. fence tells whether some conditions may stay
+// above OFFSET 0, or a search may find rows by key.
 func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.UsesSignedPath() {
 		return false
 	}
-	if w.valuesRunUserCode() { // which would see a text that is signed, and values of hidden rows
+	if w.valuesRunUserCode() { // it would see a signed text
 		result.RowSecurityReason = "values that functions of others compare or convert"
 		return false
 	}
@@ -712,7 +730,7 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 		}
 	}
 	result.ExpectsForms = v.dependsOnForms
-	// whether it pays or not: that goes by sizes
+	// whichever path is faster: that depends on the sizes of tables
 	if found && v.belowFence == nil && len(tree.Stmts) == 1 && !w.runsLater && signable(w.source) {
 		w.useKeySearches(tree, result, whole)
 	}
@@ -724,12 +742,14 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 	v.useSignedViews()
 	w.belowFence = v.belowFence
 	w.needsSignature = true
-	result.Path, result.paramKinds, result.paramCasts, result.Forms = verdict.PathSigned, v.paramKinds, v.paramCasts, v.paramForms
+	result.Path, result.paramKinds, result.paramCasts, result.Forms = verdict.PathSigned, v.paramKinds, v.paramCasts,
+		v.paramForms
 	return true
 }
 
-// MayDeclare tells whether the parameters of a text of the signed path may be declared as these types, by OID; 0 leaves
-// one to the server. A parameter of another type than was taken for granted would be converted, which can fail.
+// MayDeclare tells whether the client may declare the parameters of a text on the signed path as these types, by OID; 0
+// leaves one to the server. PostgreSQL would convert a parameter of another type than the leak check assumed, which can
+// fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		exact, is := r.paramCasts[int32(i+1)]

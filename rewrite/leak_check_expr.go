@@ -28,19 +28,19 @@ func (v *leakChecker) boolean(e value) value {
 	return value{kind: kindBool}
 }
 
-// form notes what the value of a parameter, which is a text, must look like.
+// requireForm notes what the value of a parameter, which is a text, must look like.
 func (v *leakChecker) requireForm(number int32, form verdict.Form) {
 	v.useParam(number, kindText)
 	v.paramForms[number] |= form
 }
 
-// param notes what a parameter is used as: it may be declared as that, or not at all.
+// useParam notes the kind that a parameter is used as: the client may declare it as that, or not at all.
 func (v *leakChecker) useParam(number int32, k kind) {
 	v.paramNeighbours[number] = append(v.paramNeighbours[number], 0)
 	v.setParamKind(number, k)
 }
 
-// ofKind notes what kind a parameter is.
+// setParamKind notes the kind of a parameter.
 func (v *leakChecker) setParamKind(number int32, k kind) {
 	if known, ok := v.paramKinds[number]; ok && known != k {
 		v.reject("parameter $%d is used with two types", number)
@@ -48,7 +48,7 @@ func (v *leakChecker) setParamKind(number int32, k kind) {
 	v.paramKinds[number] = k
 }
 
-// expr vets an expression.
+// expr checks an expression.
 func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
 	if v.reason != "" || n == nil {
 		v.reject("an expression that is missing")
@@ -140,10 +140,11 @@ func (v *leakChecker) constant(c *sqltext.A_Const) value {
 	return value{}
 }
 
-// span is an interval that, from now, does not leave the calendar.
+// intervalPattern matches an interval that, added to the current time, stays within the calendar.
 var intervalPattern = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|month|year)s?|[0-9]{2}:[0-9]{2}:[0-9]{2})$`)
 
-// cast vets x::type. A string becomes the type while the statement is parsed, and so fails whatever the rows are.
+// cast checks x::type. A string becomes the type as PostgreSQL parses the statement, and so fails whatever the rows
+// are.
 func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	arg := value{kind: kindOpaque}
 	if !isConstantArray(c.Arg.GetAArrayExpr()) {
@@ -151,7 +152,8 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	}
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
-	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType && v.reason == "" {
+	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
+		v.reason == "" {
 		switch {
 		case arg.kind != kindParam && (arg.kind != kindString || arg.null):
 		case !v.qualifyType(t):
@@ -164,7 +166,7 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 			return value{kind: kindEnum, constant: true}
 		}
 	}
-	// ARRAY[…]::type[], of which each element is cast, and cut to a length
+	// ARRAY[…]::type[]: PostgreSQL casts each element, and cuts it to a length
 	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
 	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType ||
 		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
@@ -205,14 +207,14 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 		v.reject("a parameter as an array of whole numbers: larger ones may have been declared")
 	case arg.kind == kindParam && to == kindTSQuery:
 		v.reject("a parameter as a text search: matching goes as deep as its value says")
-	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // of arrays one type has the kind
+	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // only one array type has the kind
 		v.setParamKind(arg.param, to)
 		return value{kind: to}
 	case arg.kind == kindParam:
 		v.castParam(arg.param, to, found[0].OID)
 		return value{kind: to}
 	case written && (isConstantArray(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to):
-		// PostgreSQL converts each while it parses or plans; texts are cut only
+		// PostgreSQL converts each as it parses or plans; texts are only cut
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.reject("a cast to an array")
@@ -228,7 +230,7 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	return value{}
 }
 
-// ofColumns tells whether an expression has a column in it.
+// namesColumn tells whether an expression names a column.
 func namesColumn(n *sqltext.Node) bool {
 	found := false
 	var visit func(*sqltext.Node)
@@ -241,7 +243,8 @@ func namesColumn(n *sqltext.Node) bool {
 	return found
 }
 
-// qualifies notes that a type in the text is to be qualified, where it is not; false: its name is not plain to see.
+// qualifyType notes that a type in the text gets its schema, unless it has one. It is false where the text does not
+// show the type's name plainly.
 func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	if len(t.Names) > 1 {
 		return true
@@ -253,7 +256,7 @@ func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	return true
 }
 
-// exactly notes that a parameter is cast to a type: it may be declared as that, or not at all.
+// castParam notes that the text casts a parameter to a type: the client may declare it as that, or not at all.
 func (v *leakChecker) castParam(number int32, k kind, oid uint32) {
 	v.setParamKind(number, k)
 	if known, ok := v.paramCasts[number]; ok && known != oid {
@@ -262,9 +265,9 @@ func (v *leakChecker) castParam(number int32, k kind, oid uint32) {
 	v.paramCasts[number] = oid
 }
 
-// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its
-// labels fails while the statement is parsed; nil: another type, none, or perhaps one of several: a table's rows are a
-// type of its name as well.
+// enum is the enum that a name means, with its schema or by the search path. A string that is none of its labels fails
+// as PostgreSQL parses the statement. It is nil for another type, for none, and where the name may mean one of several:
+// the rows of a table are a type of its name, too.
 func (v *leakChecker) enum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
@@ -275,12 +278,12 @@ func (v *leakChecker) enum(schema, name string) *catalog.Type {
 	return nil
 }
 
-// matches looks operands up in the list.
+// lookUp looks for operands in the list.
 func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 	if v.reason != "" {
 		return kindOpaque, false
 	}
-	// PostgreSQL takes them for texts
+	// PostgreSQL takes both for texts
 	if what == "operator" && len(operands) == 2 && operands[0].isUntyped() && operands[1].isUntyped() {
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
@@ -312,7 +315,7 @@ func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 					v.useParam(operands[i].param, "jsonb")
 					v.paramForms[operands[i].param] |= verdict.ShallowJSON
 				} else if v.setParamKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 {
-					// an unknown operand is taken to have the other's type
+					// an operand without type gets the other's type
 					v.paramNeighbours[operands[i].param] = append(v.paramNeighbours[operands[i].param], operands[1-i].oid)
 				} else {
 					v.paramNeighbours[operands[i].param] = append(v.paramNeighbours[operands[i].param], 0)
@@ -328,9 +331,9 @@ func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 	return kindOpaque, false
 }
 
-// leakproof tells whether the server takes an operator for leak-proof, for all that is known here.
+// isLeakproof tells whether the server takes an operator for leak-proof, as far as is known here.
 func isLeakproof(name string, operands []value) bool {
-	if name == "+" || name == "-" { // of now, once for the statement
+	if name == "+" || name == "-" { // PostgreSQL computes now() and its offsets once for the statement
 		return true
 	}
 	if !slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
@@ -374,7 +377,7 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 		return value{}
 	}
 	left := v.expr(x.Lexpr, at)
-	// they are no texts
+	// these operands are no texts
 	if right := x.Rexpr; (name == "%" || name == "<->") &&
 		(left.isUntyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
 		v.reject("operator %s of operands without a type", name)
@@ -395,7 +398,7 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 		compare(name, v.similarToRegexp(x.Rexpr))
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		compare("=", v.expr(x.Rexpr, at))
-	case sqltext.AEXPR_NULLIF: // the left operand, after what the comparison makes of it
+	case sqltext.AEXPR_NULLIF: // the left operand, after the comparison has given it a type
 		right := v.expr(x.Rexpr, at)
 		compare("=", right)
 		if v.reason == "" && (left.isUntyped() && right.kind != kindText ||
@@ -407,7 +410,7 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 		if x.Rexpr.GetList() == nil {
 			v.reject("IN")
 		}
-		left.oid = 0 // all of a list become one type
+		left.oid = 0 // the values of a list become one type
 		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
 			e := v.expr(item, at)
@@ -432,7 +435,7 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 	return value{kind: kindBool}
 }
 
-// anyOf vets x = ANY (array).
+// anyArray checks x = ANY (array).
 func (v *leakChecker) anyArray(name string, left value, n *sqltext.Node, at checkContext) {
 	if elements := n.GetAArrayExpr(); elements != nil {
 		left.oid = 0
@@ -459,8 +462,9 @@ func (v *leakChecker) anyArray(name string, left value, n *sqltext.Node, at chec
 	}
 }
 
-// oneType wants values that become one type, and what they are compared with, to do so without failing: the largest
-// dates are no times, what has no zone gets one as the statement runs, and the largest numbers are no floating points.
+// checkConversions wants the values of a list and their left operand to become one type without an error. The largest
+// dates are out of range as timestamps. A timestamp without time zone gets a zone at run time. The largest numbers are
+// out of range as floating point.
 func (v *leakChecker) checkConversions(values []value) {
 	var of kind
 	numeric, float := false, false
@@ -479,9 +483,9 @@ func (v *leakChecker) checkConversions(values []value) {
 	}
 }
 
-// arrayBecomes wants the elements of an array to be of the type that they are compared as. They become one type before
-// what they are compared with is looked at: of numeric constants and whole numbers beside them an array of numeric is
-// made, which becomes one of floating points when a row is compared.
+// checkArrayConversion wants the elements of an array to be of the type that they are compared as. They become one type
+// before PostgreSQL looks at the left operand. Of numeric constants and integers it makes an array of numeric, and
+// converts that to floating point as it compares a row.
 func (v *leakChecker) checkArrayConversion(left value, elements []value) {
 	numeric, float, other := false, false, false
 	for _, e := range elements {
@@ -492,7 +496,7 @@ func (v *leakChecker) checkArrayConversion(left value, elements []value) {
 	}
 }
 
-// timeKind is the kind of a date or time; "": it is neither.
+// timeKind is the kind of a date or timestamp; "": it is neither.
 func (v *leakChecker) timeKind(e value) kind {
 	switch k := e.kind.columnKind(); k {
 	case "date", "timestamp", "timestamptz":
@@ -501,7 +505,7 @@ func (v *leakChecker) timeKind(e value) kind {
 	return ""
 }
 
-// alike vets expressions that must all be of one kind.
+// sameKind checks expressions that must all be of one kind.
 func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkContext) value {
 	var result kind
 	for _, n := range nodes {
@@ -513,7 +517,7 @@ func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkConte
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.resultKind(e)
 		case result != v.resultKind(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
-			// whole numbers become either without failing
+			// integers become either without an error
 			v.reject("%s over different types", what)
 		}
 	}
@@ -523,7 +527,7 @@ func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkConte
 	return value{kind: result}
 }
 
-// array vets ARRAY[...] of strings, which PostgreSQL takes for texts, of parameters among them, or of whole numbers.
+// arrayExpr checks ARRAY[...] of strings, which PostgreSQL takes for texts, with parameters among them, or of integers.
 func (v *leakChecker) arrayExpr(a *sqltext.A_ArrayExpr) value {
 	var of kind
 	for _, n := range a.Elements {
@@ -548,7 +552,7 @@ func (v *leakChecker) arrayExpr(a *sqltext.A_ArrayExpr) value {
 	return value{kind: of + "[]"}
 }
 
-// constants tells whether an array is written out.
+// isConstantArray tells whether ARRAY[...] holds constants only.
 func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 	return a != nil && !slices.ContainsFunc(a.Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 }
@@ -606,21 +610,22 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	return value{kind: result}
 }
 
-// plainlyCatalogs tells whether a function is pg_catalog's for operands whose type is known: nothing else has its name,
-// but for aggregates of extensions, which are over types of their own.
+// isCatalogFunction tells whether a name means a function of pg_catalog, if the types of its arguments are known:
+// nothing else has the name, except aggregates of extensions, which take types of their own.
 func (v *leakChecker) isCatalogFunction(name string) bool {
 	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name),
 		func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
 }
 
-// plainlyTrigrams tells whether a function can only be pg_trgm's.
+// isTrigramFunction tells whether a name can only mean a function of pg_trgm.
 func (v *leakChecker) isTrigramFunction(name string) bool {
 	return !v.snap.HasCatalogFunction(name) &&
-		!slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
+		!slices.ContainsFunc(v.snap.FunctionsNamed("", name),
+			func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
 }
 
 func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkContext) value {
-	// Without the scopes outside: PostgreSQL takes an aggregate over outer columns alone for one of the query outside.
+	// The outer scopes are left out: PostgreSQL takes an aggregate over outer columns alone for one of the outer query.
 	inner := checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun}
 	if !at.aggregateAllowed {
 		v.reject("aggregate %s here", name)
@@ -660,16 +665,16 @@ func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkCo
 	return value{kind: result}
 }
 
-// sums notes a sum that may overflow. Visible rows alone decide whether it does, and so they must on whether it is
-// made.
+// noteOverflow notes a sum that may overflow. Only visible rows decide whether it does, and only they may decide
+// whether PostgreSQL computes it.
 func (v *leakChecker) noteOverflow(what string, at checkContext) {
 	if v.sumMayOverflow = true; at.mayNotRun {
 		v.reject("%s, which may overflow, beside another table or in an expression", what)
 	}
 }
 
-// bounded tells whether all numbers of a numeric expression have few digits. Those of columns with a declared precision
-// do, and what is chosen or added up of them.
+// hasFewDigits tells whether all numbers of a numeric expression have few digits: those of columns with a declared
+// precision, and what is chosen or added up of them.
 func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.hasFewDigits(n, scope) })
@@ -699,7 +704,7 @@ func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	return false
 }
 
-// boundedColumn tells whether every column that a name may mean is bounded.
+// columnHasFewDigits tells whether every column that a name may mean has few digits.
 func (v *leakChecker) columnHasFewDigits(c *sqltext.ColumnRef, s *leakScope) bool {
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	for ; s != nil; s = s.parent {
@@ -723,7 +728,7 @@ func (v *leakChecker) columnHasFewDigits(c *sqltext.ColumnRef, s *leakScope) boo
 	return false
 }
 
-// hasSubLink tells whether conditions of a SELECT have sub-selects, which may become joins with what it reads.
+// hasSubLink tells whether conditions of a SELECT have sub-selects, which PostgreSQL may turn into joins.
 func hasSubLink(s *sqltext.SelectStmt) bool {
 	found := false
 	var visit func(*sqltext.Node)
@@ -737,7 +742,7 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 	return found
 }
 
-// subLink vets EXISTS, IN (SELECT ...), and a SELECT as a value that has one row whatever there is.
+// subLink checks EXISTS, IN (SELECT ...), and a SELECT as a value that always has one row.
 func (v *leakChecker) subLink(s *sqltext.SubLink, at checkContext) value {
 	query := s.GetSubselect().GetSelectStmt()
 	inner := checkContext{scope: at.scope, mayNotRun: true}
@@ -771,7 +776,7 @@ func (v *leakChecker) subLink(s *sqltext.SubLink, at checkContext) value {
 	return value{}
 }
 
-// oneRow tells whether a SELECT has exactly one row because it aggregates without groups.
+// returnsOneRow tells whether a SELECT has exactly one row because it aggregates without groups.
 func returnsOneRow(s *sqltext.SelectStmt) bool {
 	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 ||
 		len(s.DistinctClause) > 0 {

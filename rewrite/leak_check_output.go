@@ -9,27 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What the outermost SELECT returns is computed last, of rows that have passed its joins, its conditions and the rule
-// (apply_scanjoin_target_to_paths of PostgreSQL's planner.c). Visible rows alone decide there whether an expression
-// fails or prints, so that more may stand there than the leak-safe list has.
+// PostgreSQL computes the outputs of the outermost SELECT last, of rows that have passed its joins, its conditions and
+// the rule (apply_scanjoin_target_to_paths of planner.c). Only visible rows decide there whether an expression fails or
+// prints. So outputs may hold more than the leak-safe list has.
 //
-// That is not so of what PostgreSQL sorts or groups by: below a join it may sort by what one table computes
-// (generate_useful_gather_paths of allpaths.c), and a child of a partitioned table as its neighbour's index has it. Nor
-// of what min and its kin are over: the planner adds "IS NOT NULL" to the conditions (planagg.c). Those take what is
-// leak-safe, or what is computed of groups, which are made after all joins.
+// That is not so of sort and group keys. Below a join PostgreSQL may sort by what one table computes
+// (generate_useful_gather_paths of allpaths.c), and it may sort a child of a partitioned table in the order of its
+// neighbour's index. Nor is it so of the arguments of min and its kin: the planner adds "IS NOT NULL" to the conditions
+// (planagg.c). All these must be leak-safe, or computed of groups, which PostgreSQL makes after all joins.
 
-// maxOutput bounds how many expressions are looked at in parts: each part may be looked at again for each that it
-// stands in.
+// maxOutputExprs bounds how many expressions are looked at in parts: each part may be looked at again for each
+// expression around it.
 const maxOutputExprs = 500
 
-// plainSubjects are the groups of functions.txt whose functions compute a value of their operands.
+// plainFunctionGroups are the groups of functions.txt whose functions compute a value of their operands.
 var plainFunctionGroups = []string{groupAggregates, "text and binary", "numbers and chance", "dates and times", "JSON",
 	"arrays and sets", "text search", "ranges", "networks"}
 
 const groupAggregates = "aggregates and windows"
 
-// unplain are functions of those groups that act, go by more than their operands, or return sets; and aggregates whose
-// last digits go by the order in which rows come, which is another than row security's.
+// notPlainFunctions are functions of those groups that act, depend on more than their operands, or return sets. Some
+// are aggregates whose last digits depend on the order of rows, which is another than under row security.
 var notPlainFunctions = []string{
 	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope",
 	"regr_sxx", "regr_sxy", "regr_syy",
@@ -48,20 +48,21 @@ var notPlainFunctions = []string{
 // indexedAggregates are those that an index may answer (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
-// What these give goes by the order in which rows come, if nothing is said about that, and this by the plan: which is
-// another than row security's, and may go by how many rows are hidden. So do the last digits of deviations of floating
+// Without an ORDER BY, the results of these depend on the order of rows, and so on the plan. The plan is another than
+// under row security, and may depend on how many rows are hidden. So do the last digits of deviations of floating
 // point.
 var (
-	orderDependentAggregates = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg"}
-	orderDependentWindows    = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
-	deviationAggregates      = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
+	orderDependentAggregates = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg",
+		"jsonb_object_agg", "xmlagg"}
+	orderDependentWindows = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
+	deviationAggregates   = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
 )
 
-// plainTypes are the types, by OID, that an output may be converted to, and arrays of them.
+// outputTypes are the types, by OID, that an output may be cast to, and arrays of them.
 var outputTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
 	1700, 2950, 3802}
 
-// vetMark is what trying an expression may change.
+// leakCheckState is what a tried expression may change.
 type leakCheckState struct {
 	sumMayOverflow, leaky, indexSearch bool
 	types, starred                     int
@@ -72,24 +73,27 @@ type leakCheckState struct {
 }
 
 func (v *leakChecker) saveState() leakCheckState {
-	return leakCheckState{v.sumMayOverflow, v.leaky, v.indexSearch, len(v.typesToQualify), v.starColumnCount, maps.Clone(v.paramKinds),
+	return leakCheckState{v.sumMayOverflow, v.leaky, v.indexSearch, len(v.typesToQualify), v.starColumnCount,
+		maps.Clone(v.paramKinds),
 		maps.Clone(v.paramForms), maps.Clone(v.paramCasts), maps.Clone(v.paramNeighbours)}
 }
 
 func (v *leakChecker) restoreState(m leakCheckState) {
-	v.reason, v.sumMayOverflow, v.leaky, v.indexSearch, v.typesToQualify, v.starColumnCount = "", m.sumMayOverflow, m.leaky, m.indexSearch,
+	v.reason, v.sumMayOverflow, v.leaky, v.indexSearch, v.typesToQualify, v.starColumnCount = "", m.sumMayOverflow,
+		m.leaky, m.indexSearch,
 		v.typesToQualify[:m.types], m.starred
-	v.paramKinds, v.paramForms, v.paramCasts, v.paramNeighbours = m.paramKinds, m.paramForms, m.paramCasts, m.paramNeighbours
+	v.paramKinds, v.paramForms, v.paramCasts, v.paramNeighbours = m.paramKinds, m.paramForms, m.paramCasts,
+		m.paramNeighbours
 }
 
-// output vets an expression whose value the outermost SELECT returns.
+// outputExpr checks an expression that the outermost SELECT returns.
 func (v *leakChecker) outputExpr(n *sqltext.Node, at checkContext) value {
 	if v.reason != "" || !at.isOutput {
 		return v.expr(n, at)
 	}
 	before := v.saveState()
 	e := v.expr(n, at)
-	v.leaky, v.indexSearch = before.leaky, before.indexSearch // no index is reached by it
+	v.leaky, v.indexSearch = before.leaky, before.indexSearch // no index answers an output
 	if v.reason == "" {
 		return e
 	}
@@ -100,7 +104,8 @@ func (v *leakChecker) outputExpr(n *sqltext.Node, at checkContext) value {
 		v.reject("what it returns is very long")
 	case len(v.foreignCasts) > 0:
 		v.reject("it brings a cast that is not PostgreSQL's own")
-	case mayBeOfParamsOnly(n): // which fails as a plan is made, or as a row is returned, by whether the plan is for its values
+	// it may fail as PostgreSQL plans, or as it returns a row: that depends on whether the plan is for these values
+	case mayBeOfParamsOnly(n):
 		v.reject("%s", reason)
 	}
 	if v.exprByParts(n, at, reason); v.reason != "" {
@@ -109,7 +114,8 @@ func (v *leakChecker) outputExpr(n *sqltext.Node, at checkContext) value {
 	return value{kind: kindOpaque, notOnList: true}
 }
 
-// free vets what is not on the list, by its parts. What is none of these keeps the reason that the list gave.
+// exprByParts checks an expression that is not on the list by its parts. Other kinds of expressions keep the reason
+// that the list gave.
 func (v *leakChecker) exprByParts(n *sqltext.Node, at checkContext, reason string) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
@@ -123,7 +129,7 @@ func (v *leakChecker) exprByParts(n *sqltext.Node, at checkContext, reason strin
 		}
 		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.aboveFence && left.GetParamRef() == nil &&
 			right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
-			v.useParam(right.GetParamRef().Number, kindUndeclared) // it becomes of the left operand's type as it is bound
+			v.useParam(right.GetParamRef().Number, kindUndeclared) // Bind gives it the type of the left operand
 			v.operands(at, reason, left)
 			return
 		}
@@ -165,8 +171,8 @@ func (v *leakChecker) exprByParts(n *sqltext.Node, at checkContext, reason strin
 	}
 }
 
-// parts vets operands, of which each may be leak-safe by itself. A parameter may not stand in one that is not: nobody says
-// what it is declared as there.
+// operands checks operands, each of which may be leak-safe by itself. A parameter may not stand in an expression that
+// is not on the list: its declared type is not known there.
 func (v *leakChecker) operands(at checkContext, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		switch {
@@ -196,7 +202,8 @@ func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason s
 	}
 	inner := at
 	if aggregate {
-		inner = checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun, isOutput: true, aboveFence: at.aboveFence,
+		inner = checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun, isOutput: true,
+			aboveFence:       at.aboveFence,
 			aggregateAllowed: f.Over != nil}
 	}
 	for _, n := range f.AggOrder {
@@ -227,17 +234,18 @@ func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason s
 	v.window(f.Over, inner, reason)
 }
 
-// returnsPlainly tells whether a function of PostgreSQL's computes a value of its operands, and of nothing else.
+// isPlainFunction tells whether a function of PostgreSQL's computes a value of its operands, and of nothing else.
 func isPlainFunction(name string) bool {
 	_, shadowed := catalog.ShadowFunction(name)
 	f := catalogFunctions[name]
-	return f.class == classAllow && !shadowed && slices.Contains(plainFunctionGroups, f.why) && !slices.Contains(notPlainFunctions, name)
+	return f.class == classAllow && !shadowed && slices.Contains(plainFunctionGroups, f.why) &&
+		!slices.Contains(notPlainFunctions, name)
 }
 
-// isIndexed tells whether an index may answer an aggregate.
+// isIndexedAggregate tells whether an index may answer an aggregate.
 func isIndexedAggregate(name string) bool { return slices.Contains(indexedAggregates, name) }
 
-// orders vets what is sorted by.
+// sortKey checks a key of ORDER BY.
 func (v *leakChecker) sortKey(n *sqltext.Node, at checkContext) {
 	key := n.GetSortBy()
 	if key == nil || len(key.UseOp) > 0 {
@@ -247,7 +255,8 @@ func (v *leakChecker) sortKey(n *sqltext.Node, at checkContext) {
 	v.groupingKey(key.Node, at)
 }
 
-// groups vets what is sorted, grouped or divided by. A number is a value here, not the place of a column.
+// groupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number is a value here, not the place of a
+// column.
 func (v *leakChecker) groupingKey(n *sqltext.Node, at checkContext) {
 	if v.reason == "" && at.isOutput && (isAfterGrouping(n) || at.aboveFence) {
 		v.outputExpr(n, at)
@@ -258,10 +267,10 @@ func (v *leakChecker) groupingKey(n *sqltext.Node, at checkContext) {
 	}
 }
 
-// framed is FRAMEOPTION_NONDEFAULT of parsenodes.h: a window says which rows of the partition count.
+// frameNonDefault is FRAMEOPTION_NONDEFAULT of parsenodes.h: a window says which rows of the partition count.
 const frameNonDefault = 1
 
-// window vets OVER and WINDOW.
+// window checks OVER and WINDOW.
 func (v *leakChecker) window(w *sqltext.WindowDef, at checkContext, reason string) {
 	if w == nil {
 		return
@@ -278,12 +287,12 @@ func (v *leakChecker) window(w *sqltext.WindowDef, at checkContext, reason strin
 	v.operands(at, reason, w.StartOffset, w.EndOffset)
 }
 
-// ordered tells whether a window says how its rows are sorted.
+// hasOrder tells whether a window has ORDER BY.
 func (v *leakChecker) hasOrder(w *sqltext.WindowDef) bool {
 	return w != nil && (len(w.OrderClause) > 0 || v.orderedWindows[w.Name] || v.orderedWindows[w.Refname])
 }
 
-// having vets a condition on groups. PostgreSQL makes those that name no aggregate conditions on rows, one by one.
+// having checks a condition on groups. PostgreSQL turns those without an aggregate into conditions on rows, one by one.
 func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
 	switch {
 	case n == nil:
@@ -300,7 +309,7 @@ func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
 	}
 }
 
-// plainType tells whether a type may stand in a cast of an output, and notes it to be qualified.
+// isOutputType tells whether an output may be cast to a type, and notes that the type gets its schema.
 func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || t.Setof || t.PctType || schema != "" && schema != "pg_catalog" {
@@ -319,7 +328,7 @@ func isAggregate(f *sqltext.FuncCall) bool {
 		len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == groupAggregates
 }
 
-// ofParameters tells whether an expression is one of parameters and constants alone, or may be when constants have been
+// mayBeOfParamsOnly tells whether an expression has parameters and constants only, or may have when constants are
 // folded.
 func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	param, column := false, false
@@ -333,9 +342,9 @@ func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	return param && !column
 }
 
-// late tells whether an expression is computed when groups or windows have been made: it has a call of an aggregate or
-// of a window function in it, and names a column nowhere else. PostgreSQL folds constants first: from CASE WHEN true
-// THEN a ELSE count(*) END nothing is left but a column of each row.
+// isAfterGrouping tells whether PostgreSQL computes an expression after groups or windows: it calls an aggregate or a
+// window function, and names a column nowhere else. PostgreSQL folds constants first: CASE WHEN true THEN a ELSE
+// count(*) END becomes a column of each row.
 func isAfterGrouping(n *sqltext.Node) bool {
 	found, stray := false, false
 	var visit func(*sqltext.Node)
@@ -345,7 +354,7 @@ func isAfterGrouping(n *sqltext.Node) bool {
 		case n == nil || stray:
 		case f != nil && isAggregate(f):
 			found = true
-		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // which may name one
+		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // a sub-select may name a column
 			stray = true
 		default:
 			sqltext.Children(n, visit)

@@ -7,17 +7,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// maxParts bounds what a pattern is made of: each part may have wildcards, and a parameter may stand in it again and
-// again.
+// maxPatternParts bounds the parts of a pattern. Each may have wildcards, and a parameter may be several of them.
 const maxPatternParts = 10
 
-// madePattern vets a pattern of LIKE that is made of constants and parameters: '%' || $1 || '%', lower($1). It fails
-// only where it ends in its escape: one that ends in a constant does not, and of others the values of the parameters
-// decide, each of which may be the end if what follows is empty.
+// builtPattern checks a pattern of LIKE that the text joins of constants and parameters: '%' || $1 || '%', lower($1).
+// Such a pattern fails only if it ends in its escape character. One that ends in a constant does not. Of others the
+// proxy checks the value of each parameter, which may be the end if the rest is empty.
 func (v *leakChecker) builtPattern(n *sqltext.Node, at checkContext) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
-	if !ok || len(parts) == 0 || n.GetAConst() != nil { // a constant is vetted as such; concat() is of nothing
+	if !ok || len(parts) == 0 || n.GetAConst() != nil { // a constant is checked as such; concat() joins nothing
 		return value{}, false
 	}
 	for _, part := range parts {
@@ -49,7 +48,7 @@ func (v *leakChecker) builtPattern(n *sqltext.Node, at checkContext) (value, boo
 	return value{kind: kindText, constant: true}, true
 }
 
-// patternParts appends the constants and parameters that an expression joins to others.
+// patternParts appends the constants and parameters that an expression joins.
 func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltext.Node, bool) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const:
@@ -94,14 +93,14 @@ func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*s
 	return nil, false
 }
 
-// isEmpty tells whether an expression is the constant of no characters.
+// isEmpty tells whether an expression is the empty string constant.
 func isEmpty(n *sqltext.Node) bool {
 	s := n.GetAConst().GetSval()
 	return s != nil && s.GetSval() == ""
 }
 
-// similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An
-// escape, quotes, brackets and braces are none that is leak-safe.
+// similarToRegexp is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. A
+// pattern with an escape, quotes, brackets or braces is not leak-safe.
 func (v *leakChecker) similarToRegexp(n *sqltext.Node) value {
 	f := n.GetFuncCall()
 	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {

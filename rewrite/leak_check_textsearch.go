@@ -9,11 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many a search is written with its words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@
-// q ORDER BY ts_rank_cd(n.found, q)`. Where it is found by key, the words stand in the FROM of the keys as well: a
-// function of constants and parameters gives the same row there.
+// Many searches have their words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@ q ORDER
+// BY ts_rank_cd(n.found, q)`. If such a search finds its rows by key, the subquery of keys calls the function in its
+// FROM as well: a function of constants and parameters gives the same row there.
 
-// words are such functions in FROM, in the order of the text; not where an outer join may give a row without them.
+// textSearchFunctions are such functions in FROM, in the order of the text. Those where an outer join may give a row
+// without them are left out.
 func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	var visit func(n *sqltext.Node, missing bool)
 	visit = func(n *sqltext.Node, missing bool) {
@@ -34,7 +35,7 @@ func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	return out
 }
 
-// wordsName is what such a function is called in FROM.
+// rangeFunctionName is the name of such a function in FROM.
 func rangeFunctionName(f *sqltext.RangeFunction) string {
 	if a := f.GetAlias(); a != nil {
 		return a.Aliasname
@@ -42,7 +43,7 @@ func rangeFunctionName(f *sqltext.RangeFunction) string {
 	return lastName(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
 }
 
-// named are the places of those that an expression may name, by themselves or by their column.
+// namedFunctions are the indexes of those that an expression may name, by their alias or by their column.
 func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
@@ -50,7 +51,8 @@ func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 			for i, f := range all {
 				name := fields[0].GetString_().GetSval()
 				column := len(fields) == 1 &&
-					slices.ContainsFunc(f.GetAlias().GetColnames(), func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
+					slices.ContainsFunc(f.GetAlias().GetColnames(),
+						func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
 				if (rangeFunctionName(f) == name || column) && !slices.Contains(out, i) {
 					out = append(out, i)
 				}
@@ -62,7 +64,7 @@ func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	return out
 }
 
-// fromOf is what a query reads from, a table that it writes aside.
+// fromClauseOf is what a query reads from, without a table that it writes.
 func fromClauseOf(m proto.Message) []*sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -75,7 +77,7 @@ func fromClauseOf(m proto.Message) []*sqltext.Node {
 	return nil
 }
 
-// wordsText is such a function as it stands in the FROM of the keys.
+// rangeFunctionText is such a function as the FROM of the keys has it.
 func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	first := source.At(call.GetLocation())

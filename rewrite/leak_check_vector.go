@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// indexedVector tells whether an expression is a text search vector that an index has computed for each row of its
-// table: what could fail for a hidden row failed when the row was written. Every other call of to_tsvector may fail, or
-// say something, for some row.
+// isIndexedVector tells whether an expression is a text search vector that an index has computed for each row of its
+// table: it would have failed when the row was written. Every other call of to_tsvector may fail, or print, for some
+// row.
 func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 	var of *leakItem
-	var types []*sqltext.TypeName // to be qualified
+	var types []*sqltext.TypeName // to get their schema
 	written := &vectorNormalizer{
 		partsLeft: maxVectorParts,
 		column: func(c *sqltext.ColumnRef) (string, bool) {
@@ -70,8 +70,8 @@ func (v *leakChecker) hasForeignConcat() bool {
 		func(o *catalog.Operator) bool { return !knownExtension(o.Extension) })
 }
 
-// plainColumn finds the table whose column a name plainly is, in the innermost query that has it. One that USING merged
-// is another's too.
+// textColumn finds the table of a column that a name plainly means, in the innermost query that has it. A column that
+// USING has merged belongs to another table, too.
 func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	fields := c.GetFields()
 	if len(fields) == 0 || len(fields) > 2 || fields[len(fields)-1].GetString_() == nil {
@@ -104,20 +104,20 @@ func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	return nil, ""
 }
 
-// plainText tells whether a column is one of texts, for which a cast to text changes nothing.
+// isTextColumn tells whether a column is a text, so that a cast to text changes nothing.
 func isTextColumn(r *catalog.Relation, name string) bool {
 	c := r.Column(name)
 	return c != nil && c.Collation == "" && (c.TypeOID == 25 || c.TypeOID == 1043)
 }
 
-// vectorForm writes an expression over texts in one way, whoever wrote it: without casts that change nothing, and
-// without PostgreSQL's schema. It knows to_tsvector with a configuration, setweight and || of such vectors, and
-// columns, constants, || and COALESCE for their texts. What is longer than an index is likely to be it does not read to
-// its end: it is asked from each part of a long expression.
+// vectorNormalizer writes an expression over texts in one normal form: without casts that change nothing, and without
+// the schema pg_catalog. It knows to_tsvector with a configuration, setweight and || of such vectors; and columns,
+// constants, || and COALESCE for their texts. It does not read expressions that are longer than those of indexes, since
+// it is called for each part of a long expression.
 type vectorNormalizer struct {
-	partsLeft     int // of the parts that may be read
+	partsLeft     int // how many more parts may be read
 	column        func(*sqltext.ColumnRef) (string, bool)
-	isCatalogType func(*sqltext.TypeName) bool // whether a type named without a schema is PostgreSQL's
+	isCatalogType func(*sqltext.TypeName) bool // whether a type without a schema in the text is PostgreSQL's
 }
 
 const (

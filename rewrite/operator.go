@@ -24,7 +24,7 @@ func (w *walker) operatorExpr(x *sqltext.A_Expr) {
 	}
 }
 
-// operator judges the name of an operator. It keeps its spelling: OPERATOR(schema.x) would change its precedence.
+// operator checks the name of an operator. The name stays as it is: OPERATOR(schema.x) would change its precedence.
 func (w *walker) operator(parts []*sqltext.Node, location int32) {
 	schema, name, ok := qualifiedName(parts)
 	if !ok {
@@ -34,7 +34,7 @@ func (w *walker) operator(parts []*sqltext.Node, location int32) {
 	w.operatorNamed(schema, name, location)
 }
 
-// equality judges the operator that IN, USING, NATURAL and CASE x WHEN use without naming it.
+// equality checks the operator that IN, USING, NATURAL and CASE x WHEN use without naming it.
 func (w *walker) equality() { w.operatorNamed("", "=", -1) }
 
 func (w *walker) operatorNamed(schema, name string, location int32) {

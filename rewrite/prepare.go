@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// prepareStmt visits PREPARE name (types) AS query. Names share one space with those of the wire, as in PostgreSQL. The
-// query is not signed: what runs it is the text of an EXECUTE, or no text at all.
+// prepareStmt visits PREPARE name (types) AS query. Statements share their names with those of the wire, as in
+// PostgreSQL. The query is not signed: it runs under the text of an EXECUTE, or under no text at all.
 func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("PrepareStmt")
 	w.runsLater = true
@@ -35,8 +35,8 @@ func (w *walker) prepared(n *sqltext.Node) (tag string, body *verdict.Verdict) {
 	return tagOfStatement(n), &verdict.Verdict{Effects: []verdict.Effect{{Reads: true}}}
 }
 
-// executeStmt visits EXECUTE name (expressions). What it runs was decided when it was prepared; whether that still holds
-// is asked each time it runs.
+// executeStmt visits EXECUTE name (expressions). The statement was decided when it was prepared. The proxy checks each
+// time it runs whether that is still valid.
 func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("ExecuteStmt")
 	w.hasExecute = true

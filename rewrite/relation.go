@@ -33,16 +33,17 @@ type reference struct {
 	notInjectedBecause notInjectedReason
 	sharesName         bool       // another item of its FROM has the same name
 	allColumns         bool       // all columns are read
-	rowType            bool       // otherwise than by a * in a list of targets
-	starCount          int        // by how many of these
+	rowType            bool       // they are, but not only by a * in a target list
+	starCount          int        // how many such stars read it
 	copyFrom           bool       // it is the target of COPY FROM
 	isTarget           bool       // it is the target of a statement that writes
-	keyLookup          *keyLookup // its key is fixed: it has columns that the list has not
+	keyLookup          *keyLookup // the statement fixes its key: it has columns that lists do not show
 	repeated           bool       // the tree holds this mention more often than the text
 
-	qualifiedColumns []*sqltext.ColumnRef // that name it with its schema
+	qualifiedColumns []*sqltext.ColumnRef // columns that name it with its schema
 }
 
+// doNotInject keeps the relation's name in the text. The first reason stays.
 func (r *reference) doNotInject(why notInjectedReason) {
 	if r.notInjectedBecause == mayInject {
 		r.notInjectedBecause = why
@@ -57,7 +58,7 @@ func notAvailable(name string) *sqlstate.Error {
 			"policy, a view of yours under views:.")
 }
 
-// resolve finds the relation that a RangeVar means, WITH queries aside, or refuses.
+// resolve finds the relation that a RangeVar means, or refuses. The caller has looked for WITH queries.
 func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	w.saw("RangeVar")
 	written := rv.GetRelname()
@@ -120,7 +121,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	return ref
 }
 
-// childRefusal tells why a partition or child of a table of the policy cannot be named; "" if it is none.
+// childRefusalHint tells why the statement cannot name a partition or child of a table of the policy; "" if it is none.
 func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 	for _, c := range p.Children() {
 		switch {
@@ -136,7 +137,7 @@ func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 	return ""
 }
 
-// unreadable tells why a relation that the policy lists cannot be read all the same.
+// unreadableHint tells why agents cannot read a relation although the policy lists it.
 func unreadableHint(r *catalog.Relation) string {
 	switch {
 	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView,
@@ -184,7 +185,7 @@ func (w *walker) locate(ref *reference) bool {
 	return true
 }
 
-// settleReference makes the edits of a reference.
+// editReference makes the edits of a reference.
 func (w *walker) editReference(ref *reference, signable bool) {
 	w.repeated = ref.repeated
 	if ref.fragment == nil {
@@ -203,7 +204,8 @@ func (w *walker) editReference(ref *reference, signable bool) {
 					"write %s AS t, and t.column.", ref.name.SQL()), ref.start)
 			return
 		}
-		if w.lacksPredicate = w.lacksPredicate || ref.fragment.lacksPredicate; ref.fragment.lacksPredicate && w.mode == AlwaysInjected {
+		if w.lacksPredicate = w.lacksPredicate ||
+			ref.fragment.lacksPredicate; ref.fragment.lacksPredicate && w.mode == AlwaysInjected {
 			w.refuseAt(noPredicateRefusal(ref, "a view"), ref.start)
 			return
 		}
@@ -211,7 +213,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			w.injectCopy(ref)
 			return
 		}
-		if ref.isTarget { // one with predicates in it is not updatable
+		if ref.isTarget { // a subquery with the predicate is not updatable
 			if w.mode == AlwaysInjected {
 				w.refuseAt(noPredicateRefusal(ref, ref.notInjectedBecause.String()), ref.start)
 				return
@@ -285,14 +287,14 @@ func (w *walker) qualifyRelation(ref *reference) {
 	w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 }
 
-// bare is the refusal of a reference for which row security alone would have to hold, where the mode excludes that.
+// noPredicateRefusal refuses a reference that only row security would filter, where the mode does not allow that.
 func noPredicateRefusal(ref *reference, why string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 		"relation %q cannot carry its predicate here (%s)", ref.name.String(), why).
 		WithHint("Row security alone would have to hold, which the mode of this server excludes.")
 }
 
-// inject puts the protected subquery in the place of the name.
+// inject puts the subquery with the predicate in the place of the name.
 func (w *walker) inject(ref *reference) {
 	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node {
 		return proto.Clone(ref.fragment.subquery()).(*sqltext.Node)
@@ -317,7 +319,7 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 	})
 }
 
-// substitute puts a view of ours in the place of a relation, under the name that the statement gives it.
+// substituteView puts a view of ours in the place of a relation, under the name that the statement gives it.
 func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.relationOfView[view] = ref.name
 	rv := ref.rangeVar
@@ -336,7 +338,7 @@ func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.replace(ref.aliasPosition(w.source), ref.aliasPosition(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
 }
 
-// renames tells how messages of the server name the views that were put in, and how they would name the relations.
+// renamedViews tells how the server's messages name the views that were put in, and how the client knows the relations.
 func (w *walker) renamedViews() []verdict.Renamed {
 	out := make([]verdict.Renamed, 0, len(w.relationOfView))
 	for view, relation := range w.relationOfView {
@@ -358,7 +360,7 @@ func (w *walker) renamedViews() []verdict.Renamed {
 	return out
 }
 
-// aliasPlace is where an alias can be added: behind "t", "t *" or "ONLY (t)".
+// aliasPosition is where an alias can be added: behind "t", "t *" or "ONLY (t)".
 func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 	i := source.At(r.start)
 	if source.Kind(i-1) == sqltext.OpenParen && source.Kind(i-2) == sqltext.Only {
@@ -373,11 +375,12 @@ func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 
 func (w *walker) replace(start, end int32, text string, apply func()) {
 	text = withSpaces(w.source.Text[:start], text, w.source.Text[end:])
-	w.edits = append(w.edits, edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, treeOnly: w.repeated})
+	w.edits = append(w.edits,
+		edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, treeOnly: w.repeated})
 }
 
-// spaced puts spaces around a text where it would grow together with what is before or behind it: names in quotes need
-// none in the client's text, and get replaced by others.
+// withSpaces puts spaces around a text where it would grow together with its neighbours. Quoted names need no space in
+// the client's text, and unquoted names may replace them.
 func withSpaces(before, text, behind string) string {
 	if text == "" {
 		return text
@@ -396,11 +399,13 @@ func isWordByte(b byte) bool {
 	return b == '_' || b == '$' || b >= 0x80 || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// newFragment writes and parses what stands for a table.
+// newFragment writes what replaces a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), hashSets: predicate.Sets(t.Rows, t.Relation), attributeColumns: attributeColumns(t),
+	f := &fragment{visible: t.Visible(), hashSets: predicate.Sets(t.Rows, t.Relation),
+		attributeColumns:   attributeColumns(t),
 		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: helpersRunUserCode(t)}
-	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(), hasMaterializedConsent(t)
+	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(),
+		hasMaterializedConsent(t)
 	if t.Columns != nil {
 		f.isPlain = t.Columns.Plain
 		f.view, f.keyFunction = rowViewName(t.Relation.Name, mode), newKeyFunction(t, mode)
@@ -414,8 +419,8 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into,
-// or finds rows there.
+// helpersRunUserCode tells whether PostgreSQL runs functions of an owner's as it plans to read the helper tables of the
+// rules, or finds rows there.
 func helpersRunUserCode(t *policy.Table) bool {
 	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
 }

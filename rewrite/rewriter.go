@@ -12,56 +12,65 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Mode says which wall the text carries.
+// Mode says which enforcement layers the text carries, besides row security in the database.
 type Mode int
 
 // The modes.
 const (
-	Both           Mode = iota // predicates in the text where they can be, besides row security
-	RLS                        // names are only qualified: row security alone holds
-	Auto                       // each statement pays one predicate: that of the gate's views if it is vetted, else row security's
-	AlwaysSigned               // for tests: as Doors, and what reads few rows takes the gate too
-	AlwaysInjected             // for tests: as Both, and a reference that cannot carry its predicate is refused
+	Both Mode = iota // predicates in the text where they can be, besides row security
+	RLS              // names are only qualified: row security alone filters
+	// a leak-safe statement reads signed views; others read the tables, under row security
+	Auto
+	// As Auto, but whatever the sizes of tables. [Definition] uses it for copies of views on the signed path.
+	AlwaysSigned
+	// As Both, but a reference that cannot carry its predicate is refused. enforce computes with it what an observed
+	// policy would do.
+	AlwaysInjected
 )
 
 // UsesSignedPath tells whether texts may take the signed path.
 func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
 
-// Result is what became of a text.
+// Result is what Rewrite has made of a text.
 type Result struct {
-	Text              string         // what goes upstream, without a signature
-	UseHash           bool           // it begins with the hint that row policies should make sets of their helpers
-	UseIndex          bool           // it begins with the hint that conditions of its own find few rows by an index
-	SearchedByKey     []catalog.Name // tables of which a search finds rows by their keys, behind the gate door
-	EstimateRows      []catalog.Name // tables of whose door views it begins with the hint that a search finds few rows, sorted
-	NeedsSignature    bool           // the text names gate views: it must be signed
+	Text string // what goes upstream, without a signature
+	// Text begins with the hint that row policies should build hash sets of their helper tables
+	UseHash bool
+	// Text begins with the hint that the statement's own conditions find few rows by an index
+	UseIndex      bool
+	SearchedByKey []catalog.Name // tables whose rows a search finds by their keys, through signed views
+	// tables, sorted: Text begins with the hint that a search of their signed views finds few rows
+	EstimateRows      []catalog.Name
+	NeedsSignature    bool // the text names signed views: it must be signed
 	Path              verdict.Path
-	RowSecurityReason string // in mode Doors: what keeps the text from the gate door
-	// on the signed path: why part of it is computed only of rows that the rest has found; "": all of it is leak-safe
+	RowSecurityReason string // in mode Auto: why the text does not take the signed path
+	// on the signed path: why a part is computed above OFFSET 0, of visible rows only; "": the whole text is leak-safe
 	AboveReason string
-	Position    func(int) int // from a 1-based character position in Text to one in the original
+	Position    func(int) int // maps a 1-based character position in Text to one in the original
 
-	HardenedReason     string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
-	HardenedIfDeclared bool   // they are where these are declared
-	HardenBeforeParse  bool   // functions of others may make values of its constants as it is parsed
+	// why its plans are hardened; "": they are not, or only if types are declared for parameters
+	HardenedReason     string
+	HardenedIfDeclared bool // its plans are hardened if the client declares types for parameters
+	HardenBeforeParse  bool // the owner's functions may make values of its constants as PostgreSQL parses it
 
-	lacksPredicate bool              // a table stands without the predicate that the mode asks for
+	lacksPredicate bool              // a table lacks the predicate that the mode asks for
 	Renamed        []verdict.Renamed // relations that have another name in Text, longest first
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
 	Accesses      []policy.Access
-	Statements    []policy.Statement // of each statement of the text, what contracts judge
+	Statements    []policy.Statement // of each statement of the text, for the contracts
 	Functions     []string           // functions called, qualified; sorted, each once
 	Effects       []verdict.Effect
-	Keys          []int  // of each statement, how many keys it fetches columns by that exist by key only
+	Keys          []int  // of each statement, how many keys it fetches key-only columns by
 	MultiWriteCTE bool   // one statement writes in several parts, which do not see each other's rows
 	Fingerprint   string // of the shape of the text, literals left out
 	Tag           string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
-	Forms        map[int32]verdict.Form // what the gate door counts on in the values of parameters
-	ExpectsForms bool                   // it would count on some if the gate door paid, which goes by the sizes of tables
-	paramKinds   map[int32]kind         // what it takes them for
-	paramCasts   map[int32]uint32       // what it casts them to, by OID
+	Forms map[int32]verdict.Form // what the signed path relies on in the values of parameters
+	// it would rely on some if it took the signed path, which depends on the sizes of tables
+	ExpectsForms bool
+	paramKinds   map[int32]kind   // the kinds that the leak check takes parameters for
+	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
 	relationUses []*relationUse
 	foreignCasts []foreignCast
 }
@@ -72,11 +81,11 @@ type Rewriter struct {
 	pol               *policy.Policy
 	mode              Mode
 	sizes             catalog.Sizes
-	fragments         map[catalog.Name]*fragment
-	pins              map[string]*sqltext.Node // by the SQL of the value
-	isView            bool                     // what it judges is the query of a view, which agents read as a table
-	hasKeyOnlyColumns bool                     // some table has columns that exist by key only
-	listsOnly         bool                     // see [Rewriter.Lists]
+	fragments         map[catalog.Name]*fragment // what replaces each relation that the policy lists
+	pins              map[string]*sqltext.Node   // by the SQL of the value
+	isView            bool                       // the text is the query of a view, which agents read like a table
+	hasKeyOnlyColumns bool                       // some table has columns that exist by key only
+	listsOnly         bool                       // see [Rewriter.ListsOnly]
 	templates         []template
 	claims            map[string]string // settings that the policy maps to attributes
 }
@@ -110,22 +119,23 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	return r
 }
 
-// Rewrite judges the text of one message and rewrites it. A refusal comes with a Result too, which has the Tag and the
-// Fingerprint as far as they are known, for the record, and no Text.
+// Rewrite checks the text of one message and rewrites it. A refusal comes with a Result, too, for the audit record: it
+// has the Tag and the Fingerprint as far as they are known, and no Text.
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
 	return r.rewrite(text, extended, allowedForms{exactTwin: true, signedViews: true, fence: true})
 }
 
-// form says what a text may be made of.
+// allowedForms says which forms the rewritten text may take. A form that cannot be written is tried once and then left
+// out.
 type allowedForms struct {
-	exactTwin   bool // a search, with its exact twin; else it is fenced in
-	signedViews bool // door views
-	fence       bool // rows that are found behind the gate door, and what is computed of them; or their keys
+	exactTwin   bool // a nearest-neighbour search with its exact twin; else it is fenced
+	signedViews bool // signed views
+	fence       bool // leak-safe conditions below OFFSET 0 and the rest above; or rows found by key
 }
 
-// rewrite does.
+// rewrite does it, in one of the allowed forms.
 func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
 	result := &Result{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}
 	source, refused := sqltext.Scan(text)
@@ -154,7 +164,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	if refused := checkResets(result.Effects); refused != nil {
 		return result, refused
 	}
-	// The walk must have seen all there is: a second, generic one counts what is in the tree.
+	// The walk must have seen every node: a second, generic walk counts the nodes of the tree.
 	if refused := w.checkNodeCounts(tree); refused != nil {
 		return result, refused
 	}
@@ -164,7 +174,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		return result, w.refused
 	}
 	w.unqualifyColumns()
-	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before anything is put into the tree
+	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before the tree is edited
 	w.setHardening(tree, result)
 	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
 	result.relationUses, result.foreignCasts = w.relationUses, w.foreignCasts
@@ -180,10 +190,10 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	}
 	indexed := nearest && w.mayUseApproximateIndex(search)
 	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.fence && !nearest)
-	if signedPath { // where nothing can fail
+	if signedPath { // nothing can fail on the signed path
 		result.clearHardening()
 	}
-	if !signedPath && w.searchLeakCheck != nil { // else all types are qualified
+	if !signedPath && w.searchLeakCheck != nil { // useSignedViews has qualified all types already
 		w.searchLeakCheck.qualifyTypes()
 	}
 	if !signedPath && !grouped {
@@ -201,7 +211,8 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		w.replace(0, 0, before, func() {})
 	}
 	refused = w.checkLength()
-	if refused != nil && signedPath { // the names of row security may be shorter, and the sizes of tables are not to decide
+	// The names under row security may be shorter, and whether a text is too long must not depend on the sizes of tables.
+	if refused != nil && signedPath {
 		return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin})
 	}
 	if refused != nil {
@@ -220,7 +231,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 			return result, refused
 		}
 		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && signedPath {
-			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin}) // as above, of tokens
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin}) // as above, where tokens differ
 		} else if refused != nil {
 			return result, refused
 		}
@@ -273,12 +284,13 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		inner := result.Position
 		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }
 	}
-	if hint := result.hintComments(); hint != "" { // a comment, which counts for no bound: it goes by the sizes of tables
+	if hint := result.hintComments(); hint != "" { // no bound counts this comment, which depends on the sizes of tables
 		inner := result.Position
 		result.Text = hint + result.Text
 		result.Position = func(p int) int { return inner(max(p-len(hint), min(p, 1))) }
 	}
-	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
+	// An EXECUTE may run a prepared statement that reads signed views. These check the text that is running: the
+	// EXECUTE's.
 	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RLS
 	result.lacksPredicate = w.lacksPredicate
 	result.Renamed = w.renamedViews()
@@ -290,7 +302,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	return result, nil
 }
 
-// hint is the comment that tells row policies and signed views which form of what they ask for is the faster.
+// hintComments are the comments that tell row policies and signed views which form of their conditions is faster.
 func (r *Result) hintComments() string {
 	var b strings.Builder
 	switch {
@@ -305,7 +317,7 @@ func (r *Result) hintComments() string {
 	return b.String()
 }
 
-// length refuses what would be too long, before trees are made of it.
+// checkLength refuses a text that would be too long, before it is parsed again.
 func (w *walker) checkLength() *sqlstate.Error {
 	total := len(w.source.Text)
 	for _, e := range w.edits {
@@ -319,8 +331,8 @@ func (w *walker) checkLength() *sqlstate.Error {
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
-// signable tells whether a text reads the same to the database's check as to the parser whatever the lexer's settings:
-// no backslash outside E” strings.
+// signable tells whether the check in the database reads a text as the parser does, whatever the lexer's settings are:
+// it has no backslash outside of strings with an E in front.
 func signable(source *sqltext.Source) bool {
 	if !strings.Contains(source.Text, `\`) {
 		return true
@@ -339,33 +351,37 @@ func signable(source *sqltext.Source) bool {
 type edit struct {
 	sqltext.Edit
 	apply    func()
-	treeOnly bool // of the tree alone: another edit changes the text
+	treeOnly bool // another edit changes the text
 }
 
-// fragment is what stands for a protected table.
+// fragment is what replaces a relation that the policy lists.
 type fragment struct {
-	sql              string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
-	subquery         func() *sqltext.Node // its tree, to be cloned
-	needsSignature   bool                 // it names gate views, which raise unless the text is signed
-	showsAllRows     bool                 // the predicate is true
-	view             catalog.Name         // the view whose name stands for the table's, which agents cannot read; else zero
-	visible          *catalog.Relation
-	isPlain          func(column string) bool // of a row view: whether a column comes out as it is stored
-	keyFunction      *keyFunction             // nil: it has no columns that exist by key only
-	viewTables       []catalog.Name           // of a view: the tables it reads
-	lacksPredicate   bool                     // of a view: one of them is without its predicate
-	lacksRowSecurity bool                     // of a materialised view or a foreign table, or of a view that reads one
+	sql            string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
+	subquery       func() *sqltext.Node // its tree, to be cloned
+	needsSignature bool                 // it names signed views, which raise an error unless the text is signed
+	showsAllRows   bool                 // the predicate is true
+	// the view that is read in place of the relation, which agents cannot read; else zero
+	view           catalog.Name
+	visible        *catalog.Relation        // the relation with the columns that agents see
+	isPlain        func(column string) bool // of a row view: whether a column comes out as it is stored
+	keyFunction    *keyFunction             // nil: it has no columns that exist by key only
+	viewTables     []catalog.Name           // of a view: the tables that it reads
+	lacksPredicate bool                     // of a view: one of its tables lacks the predicate
+	// it is a materialized view, a foreign table, or a view that reads one
+	lacksRowSecurity bool
 
-	hashSets           []predicate.Set   // of the hashed form of the row policy
-	hasSignedView      bool              // there is a door view
-	materialized       bool              // row security compares an answer that is kept, where the door looks at the subjects
-	aggregate          *policy.Aggregate // some rows count in groups only
-	attributeColumns   []string          // columns that equal an attribute in every visible row
-	runsUserCode       bool              // what the rule looks into has indexes and the like that run functions of others
-	singleValueColumns []string          // those of them that equal one value
+	hashSets      []predicate.Set // of the hashed form of the row policy
+	hasSignedView bool            // there is a signed view
+	// row security compares a materialized answer, where the signed view looks at the subjects
+	materialized     bool
+	aggregate        *policy.Aggregate // some rows count in groups only
+	attributeColumns []string          // columns that equal an attribute in every visible row
+	// the rule reads helper tables whose indexes or types run functions of their owner's
+	runsUserCode       bool
+	singleValueColumns []string // those attributeColumns that equal one value
 }
 
-// stands tells whether a view's name stands for the table's: then no construct can reach past it.
+// isView tells whether a view replaces the relation: then no construct can read past it.
 func (f *fragment) isView() bool { return f.view != catalog.Name{} }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The memory of an agent's session: what the planner may use for a hash table is their product, and a set that does not
-// fit is gone through for each row.
+// The memory of an agent's session. The planner may use their product for a hash table. It scans a set that does not
+// fit for each row.
 const (
 	WorkMem           = 32 // MB
 	HashMemMultiplier = 4
@@ -20,18 +20,18 @@ const (
 )
 
 // JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
-// own limit is 8. Each table under a rule brings those that the rule looks into, so that four of an agent's are nine
-// and more, which were joined in the order in which the rules name them.
+// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent's are nine and
+// more, which PostgreSQL would join in the order of the rules.
 const JoinLimit = 12
 
-// WithSizes returns a rewriter that judges alike, and gives hints by these sizes. Without sizes there are no hints.
+// WithSizes returns a rewriter that decides alike, and gives hints by these sizes. Without sizes it gives no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	with := *r
 	with.sizes = sizes
 	return &with
 }
 
-// WithSignedViews returns a rewriter that takes the signed path where the signed views are there. An owner who drops a
+// WithSignedViews returns a rewriter that takes the signed path where there are signed views. An owner who drops a
 // column of a table drops the view that has it.
 func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter {
 	with := *r
@@ -44,17 +44,16 @@ func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter
 	return &with
 }
 
-// costs of one protected table: what a visited row costs in either form, and what making the sets costs. In
-// microseconds, by measurement; their ratios are what matters.
+// The costs of one protected table in microseconds, by measurement. Only their ratios matter.
 const (
-	probeCost = 2.0  // of looking up one set's condition for one row
-	matchCost = 0.3  // of finding a value in a set
-	setCost   = 0.05 // of reading one row of a helper for a set
-	leastRows = 1000 // below it the planning is most of it
+	probeCost = 2.0  // of one look-up in a helper table, for one row
+	matchCost = 0.3  // of one look-up in a hash set
+	setCost   = 0.05 // of reading one row of a helper table for a set
+	leastRows = 1000 // below it planning takes most of the time
 )
 
-// scans tells whether the one statement of the text reads so much of protected tables that row policies should make
-// sets of their helpers. Nothing but speed depends on it.
+// useHash tells whether the one statement of the text reads so many rows of protected tables that row policies should
+// build hash sets of their helper tables. Only speed depends on it.
 func (w *walker) useHash(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -62,7 +61,7 @@ func (w *walker) useHash(tree *sqltext.ParseResult) bool {
 	probes, sets, rows := 0.0, 0.0, 0.0
 	fits := true
 	table := func(name catalog.Name, f *fragment, visited float64) {
-		copies := w.partitionCount(name) // each part that is read makes sets of its own
+		copies := w.partitionCount(name) // each partition that is read builds its own sets
 		for _, set := range f.hashSets {
 			size, known := w.sizes[set.Relation.Name]
 			if !known || size.Rows*hashEntrySize(set.Relation.Column(set.Column)) > hashMemory {
@@ -83,7 +82,7 @@ func (w *walker) useHash(tree *sqltext.ParseResult) bool {
 		case ref.fragment == nil:
 		case len(ref.fragment.viewTables) == 0:
 			table(ref.name, ref.fragment, visited)
-		case !h.narrowed[ref]: // a view that is read whole
+		case !h.narrowed[ref]: // the statement reads the whole view
 			for _, name := range ref.fragment.viewTables {
 				if f := w.fragments[name]; f != nil {
 					table(name, f, w.sizes[name].Rows*visited/h.size(ref))
@@ -94,7 +93,7 @@ func (w *walker) useHash(tree *sqltext.ParseResult) bool {
 	return fits && rows >= leastRows && probes > sets
 }
 
-// parts is how many tables the rows of one stand in.
+// partitionCount is how many tables hold the rows of one.
 func (w *walker) partitionCount(name catalog.Name) float64 {
 	of, known := w.snap.Relation(name)
 	if !known || !of.HasChildren {
@@ -109,10 +108,10 @@ func (w *walker) partitionCount(name catalog.Name) float64 {
 	return max(1, parts)
 }
 
-// visits is about how many rows of tables with predicates the one statement of the text looks at.
+// rowsVisited is about how many rows of tables with predicates the one statement of the text looks at.
 //
-// A condition that row security puts off until a row shows may be true of few, which a LIMIT then does not find soon:
-// with leaky, LIMIT counts for nothing.
+// Few rows may meet a condition that row security puts off, and LIMIT does not find these soon: with leaky, LIMIT does
+// not count.
 func (w *walker) rowsVisited(tree *sqltext.ParseResult, leaky bool) float64 {
 	rows := 0.0
 	for ref, visited := range w.estimateVisits(tree, leaky).rows {
@@ -123,12 +122,12 @@ func (w *walker) rowsVisited(tree *sqltext.ParseResult, leaky bool) float64 {
 	return rows
 }
 
-// visited estimates each reference of the one statement of the text.
+// estimateVisits estimates each reference of the one statement of the text.
 func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowEstimator {
 	return w.runEstimator(tree, &rowEstimator{ignoreLimit: unlimited})
 }
 
-// estimated does, as h says.
+// runEstimator does so with the settings of h.
 func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
 	h.walker, h.referenceOf, h.rows, h.narrowed, h.lookedUp, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
@@ -144,7 +143,7 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 	return h
 }
 
-// entry is what one value takes in a hash table, by the planner's reckoning.
+// hashEntrySize is what one value takes in a hash table, as the planner reckons.
 func hashEntrySize(c *catalog.Column) float64 {
 	const header = 24
 	switch {
@@ -159,17 +158,17 @@ func hashEntrySize(c *catalog.Column) float64 {
 	}
 }
 
-// hint estimates how many rows of each reference a statement looks at before it stops.
+// rowEstimator estimates how many rows of each reference a statement looks at before it stops.
 type rowEstimator struct {
 	*walker
 	referenceOf       map[*sqltext.RangeVar]*reference
 	rows              map[*reference]float64
-	narrowed          map[*reference]bool // of a view: an index of one of its tables may be enough
-	lookedUp          map[*reference]bool // it is looked up for rows of another
+	narrowed          map[*reference]bool // of a view: an index of one of its tables may do
+	lookedUp          map[*reference]bool // an index looks its rows up for rows of another
 	foundBySearch     map[*reference]bool // a search finds the fewest of its rows
-	ignoreLimit       bool                // LIMIT counts for nothing
-	ignoreRuleColumns bool                // so do columns that the rule compares
-	indexSearches     bool                // and searches find few rows by an index
+	ignoreLimit       bool                // LIMIT does not count
+	ignoreRuleColumns bool                // nor do columns that the rule compares
+	indexSearches     bool                // searches find few rows by an index
 }
 
 func (h *rowEstimator) size(ref *reference) float64 {
@@ -190,7 +189,7 @@ func (h *rowEstimator) size(ref *reference) float64 {
 	return 1e6
 }
 
-// statement estimates a statement. What an UPDATE or a DELETE looks for is found as a SELECT finds it.
+// statement estimates a statement. An UPDATE or DELETE finds its rows as a SELECT does.
 func (h *rowEstimator) statement(n *sqltext.Node) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
@@ -201,7 +200,7 @@ func (h *rowEstimator) statement(n *sqltext.Node) {
 		_, s := asSelect(n)
 		h.query(s, 0)
 	case *sqltext.Node_InsertStmt:
-		// Each new row is looked at once. A SELECT gives about as many as the most that it looks at of one table.
+		// PostgreSQL looks at each new row once. A SELECT returns about as many as the most that it looks at of one table.
 		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()
 		rows := float64(max(1, len(s.GetValuesLists())))
 		h.query(s, 0)
@@ -214,7 +213,7 @@ func (h *rowEstimator) statement(n *sqltext.Node) {
 	}
 }
 
-// query estimates a SELECT and those inside it; outer is how many rows the one around it looks at.
+// query estimates a SELECT and those inside it. outer is how many rows the query around it looks at.
 func (h *rowEstimator) query(s *sqltext.SelectStmt, outer float64) {
 	if s == nil {
 		return
@@ -244,8 +243,8 @@ func (h *rowEstimator) query(s *sqltext.SelectStmt, outer float64) {
 	}
 }
 
-// returned is for how many rows at most the i-th output of a SELECT is computed: behind LIMIT, if nothing is sorted,
-// grouped or made distinct by it (make_sort_input_target, planner.c).
+// rowsReturned is for how many rows at most PostgreSQL computes the i-th output of a SELECT: those within LIMIT, if the
+// output is no sort key, group key or part of DISTINCT (make_sort_input_target, planner.c).
 func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.readsAllRows(s) {
 		return math.Inf(1)
@@ -273,12 +272,12 @@ func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	return rows
 }
 
-// takesAll tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
+// readsAllRows tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
 func (h *rowEstimator) readsAllRows(s *sqltext.SelectStmt) bool {
 	return h.isGrouped(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
 }
 
-// callsWindow tells whether an expression has a window function in it, but not inside a sub-select.
+// callsWindow tells whether an expression calls a window function outside of sub-selects.
 func callsWindow(n *sqltext.Node) bool {
 	found := n.GetFuncCall().GetOver() != nil
 	if n != nil && n.GetSubLink() == nil {
@@ -300,14 +299,15 @@ func (h *rowEstimator) sublinks(n *sqltext.Node, outer float64) {
 	sqltext.Children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
 }
 
-// hintLevel is one SELECT.
+// queryEstimate is the estimate of one SELECT.
 type queryEstimate struct {
 	*rowEstimator
-	outer              float64
+	outer              float64 // how many rows the query around it looks at
 	items              []*tableEstimate
 	singleValueColumns map[*tableEstimate][]string // columns that equal one value
 }
 
+// tableEstimate is that of one table in its FROM.
 type tableEstimate struct {
 	ref      *reference
 	name     string
@@ -335,7 +335,7 @@ func (l *queryEstimate) from(n *sqltext.Node) []*sqltext.Node {
 	return nil
 }
 
-// conjuncts takes a condition apart at its ANDs.
+// conjuncts splits a condition at its ANDs.
 func conjuncts(n *sqltext.Node) []*sqltext.Node {
 	if n == nil {
 		return nil
@@ -350,7 +350,7 @@ func conjuncts(n *sqltext.Node) []*sqltext.Node {
 	return []*sqltext.Node{n}
 }
 
-// item returns the table that a column is of, at this level; nil: none, or one further out.
+// item returns the table of a column, at this level; nil: none, or one further out.
 func (l *queryEstimate) item(n *sqltext.Node) (*tableEstimate, string) {
 	fields := n.GetColumnRef().GetFields()
 	if len(fields) == 0 || len(fields) > 2 {
@@ -365,7 +365,7 @@ func (l *queryEstimate) item(n *sqltext.Node) (*tableEstimate, string) {
 	return nil, ""
 }
 
-// compared returns the table of a column by which row security may find rows in an index.
+// comparedColumn returns the table of a column by which row security may use an index.
 func (l *queryEstimate) comparedColumn(n *sqltext.Node) (*tableEstimate, string) {
 	item, column := l.item(n)
 	if item == nil || !comparesPlainly(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
@@ -374,14 +374,14 @@ func (l *queryEstimate) comparedColumn(n *sqltext.Node) (*tableEstimate, string)
 	return item, column
 }
 
-// comparesPlainly tells whether row security reaches an index by comparisons of a type: those of numeric, enums, citext
-// and others are not leak-proof.
+// comparesPlainly tells whether row security may use an index for comparisons of a type. Those of numeric, enums,
+// citext and others are not leak-proof.
 func comparesPlainly(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043,
 		1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
 }
 
-// perValue is how many rows have one value in a column.
+// rowsPerValue is how many rows have one value in a column.
 func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 	values, known := l.sizes[ref.name].Distinct[column]
 	if !known {
@@ -390,15 +390,15 @@ func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 	return max(1, l.size(ref)/values)
 }
 
-// The guesses of PostgreSQL where it knows nothing of the values, or near to them.
+// PostgreSQL's guesses where it knows nothing of the values, or numbers near to them.
 const (
 	rangeShare = 1.0 / 200
 	sideShare  = 1.0 / 3
 	fanOut     = 10.0
-	someRows   = 100.0 // that a LIMIT lets through which is no number
+	someRows   = 100.0 // a LIMIT that is no number
 )
 
-// narrow takes account of conditions that an index answers, then of joins through an index.
+// applyConditions lowers the estimates by conditions that an index answers, then by joins through an index.
 func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 	equal, bounds := map[*tableEstimate][]string{}, map[*tableEstimate]map[string]int{}
 	type edge struct {
@@ -454,11 +454,12 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 			equal[item] = append(equal[item], item.ref.fragment.attributeColumns...)
 			l.singleValueColumns[item] = append(l.singleValueColumns[item], item.ref.fragment.singleValueColumns...)
 		}
-		if l.ignoreRuleColumns { // the guess of a range may be far off
+		if l.ignoreRuleColumns { // the guess for a range may be far off
 			bounds = nil
 		}
 		for _, index := range item.ref.relation.Indexes {
-			if index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }) {
+			if index.Unique && !slices.ContainsFunc(index.Columns,
+				func(c string) bool { return !slices.Contains(equal[item], c) }) {
 				item.rows = 1
 				continue
 			}
@@ -477,7 +478,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		if l.isFoundByKey(item.ref) {
 			item.rows = min(item.rows, max(1, l.size(item.ref)*searchShare))
 		}
-		// A correlated look-up is made for each row outside.
+		// A correlated sub-select looks rows up for each outer row.
 		if column, ok := correlated[item]; ok && indexBeginsWith(item.ref.relation, column) && l.outer > 0 {
 			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.rowsPerValue(item.ref, column)))
 		}
@@ -493,9 +494,10 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 	}
 }
 
-// found is how many rows an index finds by its leading columns: those that are equal to something, and the bounds of
-// the next.
-func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equal []string, bounds map[string]int) float64 {
+// indexRows is how many rows an index finds by its leading columns: those that equal something, and the bounds of the
+// next.
+func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equal []string,
+	bounds map[string]int) float64 {
 	rows, at := l.size(item.ref), 0
 	for ; at < len(index.Columns) && slices.Contains(equal, index.Columns[at]); at++ {
 		rows *= l.rowsPerValue(item.ref, index.Columns[at]) / l.size(item.ref)
@@ -511,8 +513,8 @@ func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equa
 	return max(1, rows)
 }
 
-// passes is how many rows fulfil the conditions. What is leak-proof is asked before what a policy looks up, with an
-// index and without.
+// matchingRows is how many rows meet the conditions. With an index and without, PostgreSQL checks leak-proof conditions
+// before the look-ups of a policy.
 func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
@@ -537,33 +539,34 @@ func addBound(bounds map[*tableEstimate]map[string]int, item *tableEstimate, col
 	bounds[item][column] += n
 }
 
-// leads tells whether an index begins with a column.
+// indexBeginsWith tells whether an index begins with a column.
 func indexBeginsWith(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
-// sorts tells whether an index has the rows in the order of a column: it begins with it, or has before it what is the
-// same in all of them.
+// indexSorts tells whether an index has the rows in the order of a column: it begins with the column, or only columns
+// with a single value come before.
 func (l *queryEstimate) indexSorts(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
-		at := slices.IndexFunc(i.Columns, func(c string) bool { return !slices.Contains(l.singleValueColumns[item], c) || c == column })
+		at := slices.IndexFunc(i.Columns,
+			func(c string) bool { return !slices.Contains(l.singleValueColumns[item], c) || c == column })
 		return at >= 0 && i.Columns[at] == column
 	})
 }
 
-// top takes account of LIMIT: what needs no sorting stops early.
+// applyLimit takes account of LIMIT: a scan that needs no sorting stops early.
 func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	if l.ignoreRuleColumns && s.LimitCount != nil && len(s.SortClause) > 0 {
 		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.bySearch &&
 			l.ruleIndexMaySort(item, column) {
-			item.rows = l.size(item.ref) // what comes first may be found soon
+			item.rows = l.size(item.ref) // the first rows may be found soon
 		}
 	}
 	if l.ignoreLimit || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.readsAllRows(s) {
 		return
 	}
 	for _, item := range l.items {
-		l.narrowed[item.ref] = true // which index of which table may serve is not known here
+		l.narrowed[item.ref] = true // which table's index may serve is not known here
 	}
 	first := l.items[0]
 	if len(s.SortClause) > 0 {
@@ -577,7 +580,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
 		limit = float64(c.GetIval().GetIval())
 	}
-	// Conditions may drop many rows; and what is joined is looked up for each.
+	// Conditions may drop many rows; and joins look rows up for each.
 	const passed = 10
 	first.rows = min(first.rows, limit*passed)
 	for _, item := range l.items {
@@ -585,7 +588,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	}
 }
 
-// parts returns the conditions that all rows of a table have to meet.
+// rowConditions returns the conditions that all visible rows of a table meet.
 func rowConditions(t *policy.Table) predicate.All {
 	if all, ok := t.Rows.(predicate.All); ok {
 		return all
@@ -593,7 +596,7 @@ func rowConditions(t *policy.Table) predicate.All {
 	return predicate.All{t.Rows}
 }
 
-// owned returns the columns that the rows of a policy have to equal an attribute in.
+// attributeColumns returns the columns that equal an attribute in every visible row.
 func attributeColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
@@ -604,7 +607,7 @@ func attributeColumns(t *policy.Table) []string {
 	return out
 }
 
-// fixedColumns returns those of them that equal one value.
+// singleValueColumns returns those that equal one value.
 func singleValueColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
@@ -615,7 +618,7 @@ func singleValueColumns(t *policy.Table) []string {
 	return out
 }
 
-// keeps tells whether the answer of a consent is kept beside the rows of a table.
+// hasMaterializedConsent tells whether the answer of a consent is materialized beside the rows of a table.
 func hasMaterializedConsent(t *policy.Table) bool {
 	return slices.ContainsFunc(rowConditions(t), func(part predicate.Node) bool {
 		consent, ok := part.(predicate.Consent)

@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search stands in a join, a sub-select or a WITH query, beside what is not leak-safe: the statement takes row security,
-// which reaches no index by it. The keys of the rows that the search finds are looked up on the signed path then,
-// where its conditions are leak-safe, and the statement looks at the rows of these keys:
+// A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Then the
+// statement reads its tables under row security, where the search uses no index. If the search's own conditions are
+// leak-safe, the statement looks up the keys of its rows on the signed path, and reads the rows with these keys:
 //
-//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) AND u.name ~ $2
+//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) ...
 //
-// All else is as it was, under row security. Whatever the keys are, rows can only be left out by them; they are those
-// of all rows that show and fulfil the conditions which stand beside them, and equality of keys is leak-proof. The form
-// goes by the text and the catalog alone.
+// The rest stays as it was, under row security. The added condition can only leave rows out, whatever the keys are. The
+// keys are those of all visible rows that meet the conditions beside it, and equality of keys is leak-proof. The form
+// depends on the text and the catalog alone.
 
 // keySearch is a search whose rows are found by key.
 type keySearch struct {
@@ -29,16 +29,16 @@ type keySearch struct {
 	ref            *reference
 	alias          string // of the table
 	key            string // its primary key
-	isKeyCondition []bool // of each condition of the query: rows are found by it
-	textSearches   []int  // which of the text searches in its FROM these conditions name
-	queryIndex     int    // which of the queries of the text it is
+	isKeyCondition []bool // of each condition of the query: it finds rows by key
+	textSearches   []int  // which text searches in FROM these conditions name
+	queryIndex     int    // the index of the query in queriesOf
 }
 
-// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is leak-safe: then its door
-// finds rows by an index where nothing is joined, and where something is asked of what is.
+// findKeySearches finds the searches of a statement that are worth it. allLeakSafe tells that the whole statement is
+// leak-safe. Then its signed views find rows by an index if it joins nothing, or if it has conditions on what it joins.
 func (w *walker) findKeySearches(tree *sqltext.ParseResult, passed bool) (*leakChecker, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
-	if s == nil { // which is quiet (see hardened_writes.go): what is planned with care has no such form
+	if s == nil { // UPDATE or DELETE that runs no code of the owner's: a hardened statement has no such form
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
 			written = u
 		} else {
@@ -52,7 +52,8 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, passed bool) (*leakC
 		return nil, nil
 	}
 	v := w.newLeakChecker()
-	f := searchFinder{leakChecker: v, allLeakSafe: passed, paramUses: map[int32]int{}, referenceOf: w.referencesByRangeVar(), writeStmt: written, asSelect: s}
+	f := searchFinder{leakChecker: v, allLeakSafe: passed, paramUses: map[int32]int{},
+		referenceOf: w.referencesByRangeVar(), writeStmt: written, asSelect: s}
 	countParams(tree, f.paramUses)
 	f.query(s)
 	v.checkNarrowParams()
@@ -63,8 +64,8 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, passed bool) (*leakC
 	return v, f.found
 }
 
-// keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot
-// fail, with these values; where the statement was to be given a hardened plan for that alone, it is not.
+// useKeySearches notes them, and what they rely on in the values of parameters. With such values their conditions
+// cannot fail. If the statement was to be hardened for these conditions only, it is not.
 func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
 	v, searches := w.findKeySearches(tree, passed)
 	if len(searches) == 0 {
@@ -79,7 +80,8 @@ func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, passe
 				}
 			}
 		}
-		if _, reason, declared := w.hardeningOf(tree.Stmts[0], w.referencesByRangeVar(), leakSafe...); reason != "" || declared {
+		if _, reason, declared := w.hardeningOf(tree.Stmts[0], w.referencesByRangeVar(), leakSafe...); reason != "" ||
+			declared {
 			return
 		}
 		result.clearHardening()
@@ -87,19 +89,20 @@ func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, passe
 	}
 	w.keySearches, w.searchLeakCheck = searches, v
 	w.needsSignature = true
-	result.paramKinds, result.paramCasts, result.Forms, result.ExpectsForms = v.paramKinds, v.paramCasts, v.paramForms, result.ExpectsForms || len(v.paramForms) > 0
+	result.paramKinds, result.paramCasts, result.Forms, result.ExpectsForms = v.paramKinds, v.paramCasts, v.paramForms,
+		result.ExpectsForms || len(v.paramForms) > 0
 }
 
-// byKey tells whether rows of a table are found by key.
+// isFoundByKey tells whether rows of a table are found by key.
 func (w *walker) isFoundByKey(ref *reference) bool {
 	return slices.ContainsFunc(w.keySearches, func(s keySearch) bool { return s.ref == ref })
 }
 
-// mostKeySearches bounds how much longer a text becomes.
+// maxKeySearches bounds how much longer a text becomes.
 const maxKeySearches = 4
 
-// onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's,
-// which see that the text is signed.
+// onlyTables tells whether a statement reads only tables of the policy: a view may call functions of the owner's, which
+// would see the signed text.
 func (w *walker) onlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
 		if ref.fragment == nil || ref.relation == nil {
@@ -119,10 +122,10 @@ type searchFinder struct {
 	found       []keySearch
 
 	writeStmt proto.Message       // the UPDATE or DELETE
-	asSelect  *sqltext.SelectStmt // the SELECT that it is taken for
+	asSelect  *sqltext.SelectStmt // the SELECT that it is checked as
 }
 
-// query looks at a query, and at those that are run once for it.
+// query looks at a query, and at those that run once for it.
 func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	if s == nil || len(s.LockingClause) > 0 {
 		return
@@ -136,7 +139,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	f.query(s.Rarg)
 	var tables []*sqltext.RangeVar
 	plain, optional := true, map[*sqltext.RangeVar]bool{}
-	only := true // tables are read, and text searches
+	only := true // it reads tables, and calls text search functions
 	var from func(n *sqltext.Node, missing bool)
 	from = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -176,14 +179,16 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// table looks for a search of one table. optional tells that a join gives rows for which there is none of it, whose
-// columns are NULL: these have no key, so that what finds must not find them. Of a column no search does, being strict;
-// of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
+// table looks for a search of one table. optional tells that an outer join may return rows with NULLs in place of the
+// table's. These have no key, so the search must not find them. A search of a column does not, being strict. One of
+// to_tsvector over COALESCE(body, an empty text) with a negation does.
 func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
 	ref := f.referenceOf[rv]
 	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.hasSignedView ||
 		ref.fragment.showsAllRows || ref.fragment.aggregate != nil || ref.keyLookup != nil ||
-		ref.notInjectedBecause != mayInject && !(f.writeStmt != nil && (ref.notInjectedBecause == writeTargetTable || ref.notInjectedBecause == writesOrLocks)) || ref.sharesName ||
+		ref.notInjectedBecause != mayInject &&
+			!(f.writeStmt != nil && (ref.notInjectedBecause == writeTargetTable || ref.notInjectedBecause == writesOrLocks)) ||
+		ref.sharesName ||
 		ref.tableToken >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
 		return
 	}
@@ -199,7 +204,8 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 		item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
 		return
 	}
-	level := &queryEstimate{rowEstimator: &rowEstimator{walker: f.walker}, items: []*tableEstimate{{ref: ref, name: item.name}}}
+	level := &queryEstimate{rowEstimator: &rowEstimator{walker: f.walker},
+		items: []*tableEstimate{{ref: ref, name: item.name}}}
 	of := func(n *sqltext.Node) bool { return level.isGINColumn(level.items[0], n) }
 	start, found, others := f.saveState(), false, false
 	all := textSearchFunctions(fromClauseOf(query))
@@ -221,7 +227,7 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 		f.restoreState(before)
 		others = others || !joinsColumns(n)
 	}
-	// what is asked of another table may find fewer rows, and the planner knows that behind the door
+	// a condition on another table may find fewer rows, and through signed views the planner knows that
 	if !found || f.allLeakSafe && others {
 		f.restoreState(start)
 		return
@@ -238,8 +244,7 @@ func joinsColumns(n *sqltext.Node) bool {
 		x.Rexpr.GetColumnRef() != nil
 }
 
-// ownParams tells whether the parameters of something stand nowhere else: what they are taken for elsewhere is not
-// known here.
+// ownParams tells whether the parameters of a node stand nowhere else: their types elsewhere are not known here.
 func (f *searchFinder) ownParams(n proto.Message) bool {
 	here := map[int32]int{}
 	countParams(n, here)
@@ -273,7 +278,7 @@ func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	return out
 }
 
-// whereOf is where a query has its conditions; nil for what is none.
+// whereOf is where a query has its conditions; nil for other nodes.
 func whereOf(m proto.Message) **sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -286,7 +291,7 @@ func whereOf(m proto.Message) **sqltext.Node {
 	return nil
 }
 
-// placeSearches finds the queries of the searches in the tree that the text has now.
+// locateSearches finds the queries of the searches in the tree that the text has now.
 func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	queries := queriesOf(tree)
 	for i := range searches {
@@ -297,8 +302,9 @@ func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	return true
 }
 
-// withKeys writes the keys of the searches beside their conditions. False: it cannot be written so.
-func addKeyConditions(text string, searches []keySearch) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+// addKeyConditions writes the conditions on keys beside those of the searches. ok is false if it cannot be written so.
+func addKeyConditions(text string, searches []keySearch) (out string, position func(int) int, ok bool,
+	refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return "", nil, false, refused
@@ -372,7 +378,7 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		return "", nil, false, refused
 	}
 	if len(spliced.Text) > sqltext.MaxBytes || sqltext.Prove(tree, spliced.Text) != nil {
-		return "", nil, false, nil // words that are not what they seem: the text is still as it was
+		return "", nil, false, nil // the text has words that are not what they seem: it stays as it was
 	}
 	return spliced.Text, spliced.Position, true, nil
 }

@@ -98,10 +98,10 @@ func isStar(n *sqltext.Node) bool {
 	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
 }
 
-// maxStarColumns bounds what the stars of one text may copy. Columns beyond it are not known.
+// maxStarColumns bounds what the stars of one text may copy. Further columns are not known.
 const maxStarColumns = 100_000
 
-// starColumns adds what * or item.* stands for, or returns nil where that is not known.
+// starColumns adds the columns of * or item.*, or returns nil where they are not known.
 func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[string]bool {
 	items := w.scope.items
 	switch len(c.Fields) {
@@ -143,7 +143,7 @@ func renamedColumns(names []*sqltext.Node) map[string]bool {
 	return columns
 }
 
-// outputName returns the name of a result column, or "" where it is not plain to see.
+// outputName returns the name of a result column, or "" where the text does not show it.
 func outputName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
@@ -157,7 +157,7 @@ func outputName(t *sqltext.ResTarget) string {
 	return ""
 }
 
-// withClause visits WITH queries. Without RECURSIVE a query's own name inside it is a table, or a query further out.
+// withClause visits WITH queries. Without RECURSIVE a query's own name inside it means a table, or an outer query.
 func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 	if c == nil || w.refused != nil {
 		return
@@ -195,20 +195,20 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 	}
 }
 
-// groupByKey leaves a table as it is where it is grouped by what may be its primary key: then PostgreSQL lets the other
+// groupByKey injects nothing for a table where GROUP BY may have its primary key: then PostgreSQL lets the other
 // columns stand ungrouped, which it does not for a subquery.
 func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 	if len(s.GroupClause) == 0 {
 		return
 	}
-	// Each list is gone through once: a statement may have thousands of both.
+	// It goes through each list once: a statement may have thousands of both.
 	grouped := map[string]bool{} // names of the columns that a group item may be; "": any
 	column := func(n *sqltext.Node) {
 		if c := n.GetColumnRef(); c != nil && len(c.Fields) > 0 {
 			grouped[c.Fields[len(c.Fields)-1].GetString_().GetSval()] = true
 		}
 	}
-	distance := false // something is grouped by one: an index that orders by it may be what feeds the groups
+	distance := false // a group key: an index that sorts by it may feed the groups
 	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distanceOperators) != nil }
 	position, named := false, map[string]bool{}
 	var item func(n *sqltext.Node)
@@ -243,7 +243,7 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	for _, i := range own.items {
-		// such a one is fenced in, and every column has to be grouped
+		// a fenced table is a subquery, and every column has to be grouped
 		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue
 		}

@@ -54,7 +54,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 	return effect
 }
 
-// claim is what a setting claims, nil if it is not one that the policy maps to an attribute.
+// claim is the claim of a setting that the policy maps to an attribute; nil for other settings.
 func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
 	if _, mapped := w.claims[name]; mapped {
 		return c
@@ -62,7 +62,7 @@ func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
 	return nil
 }
 
-// keepsAfter tells what keeps one snapshot after a SET.
+// snapshotHoldAfter tells what holds one snapshot after a SET.
 func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	switch {
 	case !holdsSnapshot(value):

@@ -15,7 +15,7 @@ import (
 type setting struct {
 	value  *regexp.Regexp // matched against the value in lower case; nil: see pinned
 	pinned func(value string, searchPath []string) bool
-	is     string // of a pinned one, for the hint
+	is     string // the value of a pinned one, for the hint
 	hint   string
 }
 
@@ -46,7 +46,7 @@ const (
 	plain     = `[^\x00-\x1f\x7f]{0,256}`
 )
 
-// settings is every setting that agents may set. What is not here is refused, placeholders of extensions included.
+// settings are all settings that agents may set. Others are refused, placeholders of extensions included.
 var settings = map[string]setting{
 	// how values are shown
 	"datestyle":          allowing(`[a-z, ]{0,40}`),
@@ -83,7 +83,7 @@ var settings = map[string]setting{
 	"pg_trgm.similarity_threshold":      allowing(fraction),
 	"pg_trgm.word_similarity_threshold": allowing(fraction),
 	"pg_trgm.strict_word_similarity_threshold": allowing(fraction),
-	// pinned: they change how text is read, what names mean, or who is asking
+	// pinned: they change how PostgreSQL reads the text, what names mean, or who the user is
 	"client_encoding":             {is: "UTF8", pinned: func(value string, _ []string) bool { return isUTF8(value) }},
 	"search_path":                 {is: "the configured path", pinned: isSearchPath},
 	"standard_conforming_strings": pinned("on", "true", "yes", "1"),
@@ -92,14 +92,14 @@ var settings = map[string]setting{
 	"row_security":                pinned("on", "true", "yes", "1"),
 	"transform_null_equals":       pinned("off", "false", "no", "0"),
 	"array_nulls":                 pinned("on", "true", "yes", "1"),
-	// what else it may be, searches end before they have found enough, or out of order
+	// with another value searches end before they have found enough, or out of order
 	"hnsw.iterative_scan":      pinned("strict_order"),
 	"ivfflat.iterative_scan":   pinned("relaxed_order"),
 	"role":                     pinned("none"),
 	"session_replication_role": pinned("origin"),
 }
 
-// shown is what agents may see besides the settings they may set.
+// visibleSettings are what agents may see besides the settings that they may set.
 var visibleSettings = map[string]bool{
 	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true,
 	"is_superuser":   true,
@@ -107,16 +107,16 @@ var visibleSettings = map[string]bool{
 	"block_size": true,
 	"lc_collate": true, "lc_ctype": true, "lc_messages": true, "lc_monetary": true, "lc_numeric": true, "lc_time": true,
 	"session_authorization": true, "default_tablespace": true, "debug_assertions": true,
-	// asked for by drivers that tell servers apart
+	// drivers ask for these to tell servers apart
 	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true,
 }
 
-// CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set". It
-// returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
-// left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
+// CheckSetting checks all settings, wherever a value comes from: where is "startup", "options" or "set". It returns the
+// value to forward. keep is false for a pinned setting with its pinned value: it is accepted, and left out of what goes
+// upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
-// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: whether it
-// counts is for the database to say.
+// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: the database
+// decides whether it is valid.
 func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string,
 	keep bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
@@ -136,7 +136,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
 		}
 		is := s.is
-		if name == "search_path" && where == "set" { // a startup message is judged before anybody has logged in
+		if name == "search_path" && where == "set" { // the proxy checks a startup message before the log-in
 			is = pathText(searchPath)
 		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
@@ -164,7 +164,7 @@ func notSettable(name string) *sqlstate.Error {
 			"application_name and client_min_messages (notice, warning, error).")
 }
 
-// checkReset judges RESET name and SET name TO DEFAULT.
+// checkReset checks RESET name and SET name TO DEFAULT.
 func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
@@ -176,7 +176,7 @@ func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	return nil
 }
 
-// checkShow judges SHOW name and current_setting('name').
+// checkShow checks SHOW name and current_setting('name').
 func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// catalogOID writes a catalog's tableoid as the constant that it is: the view that stands for the catalog has no such
-// column. It tells whether it did. target is what holds the reference if it is the whole of a result column.
+// catalogOID writes a catalog's tableoid as a constant: the view in place of the catalog has no such column. It tells
+// whether it did. target holds the reference if it is a result column by itself.
 func (w *walker) catalogOID(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	c := n.GetColumnRef()
 	if w.refused != nil || len(c.Fields) != 2 || c.Fields[1].GetString_().GetSval() != "tableoid" {

@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Everybody asks for what is not older than a week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares
-// a time that has a zone with one that has none. PostgreSQL takes such operators for leaky, so that none reaches an
-// index under row security. They convert the one without a zone (timestamp2timestamptz_opt_overflow and its like in
-// timestamp.c and date.c), as a cast does; only a cast fails for what the other type cannot hold, and the operator does
-// not. These bounds are near enough.
+// Many queries select the last week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a timestamp
+// with time zone with one without. PostgreSQL takes such operators for leaky, so that they use no index under row
+// security. They convert the one without time zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c and
+// date.c), as a cast does. The only difference: the cast fails for values that the other type cannot hold, and the
+// operator does not. The bounds here are not near those limits.
 
-// timeBounds casts what columns with an index are compared with to their types, where the two mean the same: in
-// conditions, which nothing else of the text has to be equal to, as what is grouped by has.
+// timeBounds casts the operands of comparisons with indexed columns to the columns' types, where that means the same.
+// It does so in conditions only: an expression of GROUP BY has to equal others in the text.
 func (w *walker) timeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
@@ -75,7 +75,7 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 	return last + 1
 }
 
-// nearTime is a time of the calendar's middle: today, or a day or time that is written out, shifted by days or a span.
+// nearTime is a time in the middle of the calendar: today, or a written day or time, shifted by days or an interval.
 type nearTime struct {
 	from  string // "current_date", "date" or "timestamp"
 	shift string // "", "days" or "span"
@@ -128,7 +128,7 @@ func (w *walker) boundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	return b, is && timestampPattern.MatchString(text)
 }
 
-// written is the text of a constant that is cast to a type of PostgreSQL's own.
+// castConstant is the text of a constant that is cast to a type of PostgreSQL's own.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	t := c.GetTypeName()
@@ -140,8 +140,8 @@ func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	return c.Arg.GetAConst().GetSval().Sval, schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", of)) == 1
 }
 
-// boundText finds the tokens of a bound, the first of which is given; open tells that parentheses stand around it. What
-// is not written plainly is not found.
+// boundText finds the tokens of a bound, the first of which is given. open tells that parentheses stand around it. It
+// does not find bounds that are written in another way.
 func (w *walker) boundText(b nearTime, first int) (open bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// typeName visits a type. Types keep their spelling: the pinned path and the absence of CREATE and TEMP make it safe.
+// typeName visits a type. Types keep their spelling: the pinned search path, and no CREATE and TEMP, make that safe.
 func (w *walker) typeName(t *sqltext.TypeName) {
 	if t == nil || w.refused != nil {
 		return
@@ -33,7 +33,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
-				// The row type of a table that the agent can read whole.
+				// The row type of a table of which agents see all columns.
 				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
@@ -66,15 +66,15 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 	"domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
-// known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or
-// one that PostgreSQL made with a range type.
+// isKnownFunction tells whether a function may run that the text does not name: one of a known extension or of the
+// policy, or one that PostgreSQL made with a range type.
 func (w *walker) isKnownFunction(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
 	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
-// rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text,
-// which checks the domains of its columns.
+// rowTypeRefusal tells why the row type of a relation is not available, or nil: a text can be cast to it, which checks
+// the domains of its columns.
 func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -90,7 +90,7 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	return nil
 }
 
-// typeInText judges the type that pg_input_is_valid casts to: the last argument names it in a text.
+// typeInText checks the type that pg_input_is_valid casts to: the last argument names it as text.
 func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 	var written string
 	constant := false
@@ -107,7 +107,7 @@ func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 		w.refuseAt(unavailableFunction(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
-	judge := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes are not counted
+	judge := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes do not count
 	judge.typeName(t)
 	if judge.refused != nil {
 		w.refuseAt(judge.refused, f.Location)
@@ -120,7 +120,7 @@ func parseType(text string) *sqltext.TypeName {
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
-	// Nothing but a cast: what PostgreSQL would not read as a type is not one here.
+	// Only a cast: another expression is no type to PostgreSQL.
 	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
 	if len(targets) != 1 || targets[0].GetResTarget().GetName() != "" {
 		return nil
@@ -133,7 +133,7 @@ func parseType(text string) *sqltext.TypeName {
 	return t
 }
 
-// CheckType judges a type that is not named in a text but given by its OID: as that of a parameter.
+// CheckType checks a type that is given by its OID: that of a parameter.
 func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	t := snap.TypeByOID(oid)
 	if t == nil {
@@ -151,7 +151,7 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		t = element
 	}
 	switch {
-	case t.Name.Schema == "pg_catalog": // where only superusers make types
+	case t.Name.Schema == "pg_catalog": // only superusers make types there
 		switch c := typeList[ofCatalog][t.Name.Name]; c.class {
 		case classAllow:
 			return nil
@@ -185,8 +185,8 @@ func unavailableType(name, hint string) *sqlstate.Error {
 
 const maxTypeDepth = 32
 
-// callsOthers tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a known
-// extension: the check of a domain or the order of a range's bounds, at any depth.
+// checksRunUserCode tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a
+// known extension: the check of a domain, or the order of a range's bounds, at any depth.
 func checksRunUserCode(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 	if depth == 0 {
 		return true

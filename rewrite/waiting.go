@@ -11,19 +11,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column that a table got since pgconsent migrate does not exist for agents, but the table has it. A statement that
-// names its columns, and none by that name, stays as it is. Another reads a sub-select of the columns that are known,
-// or has them in the place of its *. Views of ours have no such column. See docs/decisions/0088-new-columns-wait.md.
+// A column that a table has got since pgconsent migrate does not exist for agents, although the table has it. A
+// statement that names its columns, and no such one, stays as it is. Others read a sub-select of the known columns, or
+// get these in place of their *. Our views have no such column. See docs/decisions/0088-new-columns-wait.md.
 
-// star is a * in a list of targets.
+// targetStar is a * in a target list.
 type targetStar struct {
 	targets  *[]*sqltext.Node
 	column   *sqltext.ColumnRef
-	item     *fromItem // nil: it stands for more than one, or for what is not plain to see
+	item     *fromItem // nil: it means several items, or it is not known which
 	repeated bool
 }
 
-// addStar notes a * that stands in a list of targets.
+// addStar notes a * in a target list.
 func (w *walker) addStar(targets *[]*sqltext.Node, c *sqltext.ColumnRef) {
 	s := targetStar{targets: targets, column: c, repeated: w.repeated}
 	items := w.scope.items
@@ -36,13 +36,13 @@ func (w *walker) addStar(targets *[]*sqltext.Node, c *sqltext.ColumnRef) {
 	w.stars = append(w.stars, s)
 }
 
-// meetsWaiting tells whether a statement may come upon columns of a table that wait for pgconsent migrate.
+// readsWaitingColumn tells whether a statement may read columns of a table that wait for pgconsent migrate.
 func (w *walker) readsWaitingColumn(ref *reference) bool {
 	return !w.isView && ref.relation != nil && len(ref.relation.Waiting) > 0 && !ref.fragment.isView() &&
 		(ref.allColumns || slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }))
 }
 
-// leaveOut keeps a statement from the columns of a table that wait. inner is what stands for the table.
+// hideWaiting keeps a statement from the waiting columns of a table. inner is what replaces the table.
 func (w *walker) hideWaiting(ref *reference, inner string) {
 	switch {
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && inner == ref.name.SQL():
@@ -58,7 +58,7 @@ func (w *walker) hideWaiting(ref *reference, inner string) {
 	}
 }
 
-// besideColumns are the reasons for which a relation stays as it is that speak for no more than its columns.
+// columnReasons are the reasons not to inject that concern the columns of a relation only.
 var columnReasons = []notInjectedReason{mayInject, writesOrLocks, columnAliases, wholeRowReference,
 	schemaQualifiedColumn, unsignedText}
 
@@ -68,7 +68,8 @@ func waitingRefusal(name catalog.Name) *sqlstate.Error {
 		WithHint("Name the columns in place of *, or in place of the row. Or the owner of the database runs pgconsent migrate.")
 }
 
-// knownOf is the sub-select of the columns that are known. Where inner is one already, it is that with these columns.
+// knownColumns is the sub-select of the known columns. If inner is a sub-select already, it is inner with these
+// columns.
 func (w *walker) knownColumns(ref *reference, inner string) string {
 	columns := make([]string, len(ref.relation.Columns))
 	for i, c := range ref.relation.Columns {
@@ -84,7 +85,7 @@ func (w *walker) knownColumns(ref *reference, inner string) string {
 // everyColumn is how the sub-select of a table's visible rows begins.
 const everyColumn = "(SELECT * FROM "
 
-// subselect puts a sub-select in the place of a name; a fence is one behind which no index puts rows in order.
+// replaceBySubselect puts a sub-select in the place of a name. fence adds OFFSET 0, behind which no index sorts rows.
 func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 	if fence {
 		text = strings.TrimSuffix(text, ")") + " OFFSET 0)"
@@ -107,8 +108,8 @@ func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 	})
 }
 
-// expandStars writes the known columns of a table in the place of each * that reads it. It is false where it is read as
-// a whole in another way, or the statement names a column that waits.
+// expandStars writes the known columns of a table in the place of each * that reads it. It is false where the statement
+// reads the row in another way, or names a waiting column.
 func (w *walker) expandStars(ref *reference) bool {
 	if ref.rowType || ref.copyStmt != nil || ref.repeated || len(ref.relation.Columns) == 0 ||
 		slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }) {

@@ -9,17 +9,17 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A statement that writes goes past the row policies of the database alone: its target must stay a table, and its text is
-// not signed where the owner's triggers may run inside it. What it reads besides stays a table as well.
+// Only row policies of the database filter a statement that writes. Its target must stay a table, and its text is not
+// signed, since the owner's triggers may run inside it. What else it reads stays a table as well.
 
-// written is the target of a statement that writes.
+// writeTarget is the target of a statement that writes.
 type writeTarget struct {
 	ref   *reference
 	table *policy.Table
 	item  *fromItem
 }
 
-// target visits the table that a statement writes, under the name that its expressions call it by; nil after a refusal.
+// target visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
 func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	at := w.source.At(rv.GetLocation())
 	ref := w.resolve(rv)
@@ -32,7 +32,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	case ok && ref.fragment != nil && ref.relation != nil:
 	case isView && view.Write != nil && ref.fragment != nil && ref.relation != nil:
 		table = &policy.Table{Relation: view.Relation, Write: view.Write} // its rules are those of the table beneath
-	case ref.fragment != nil: // a view that agents read
+	case ref.fragment != nil: // a view that agents only read
 		w.refuseAt(refusal("view(policy)"), ref.start)
 		return nil
 	default:
@@ -62,7 +62,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	return &writeTarget{ref, table, item}
 }
 
-// settleWrites leaves every relation of a statement that writes, or locks rows, as it is.
+// keepRelationsOfWrites injects nothing in a statement that writes or locks rows.
 func (w *walker) keepRelationsOfWrites() {
 	if !w.writes && !w.locks {
 		return
@@ -84,7 +84,7 @@ func (w *walker) refuseColumn(t *writeTarget, column string, allowed []string, l
 		"column %q of table %q is not for agents to write", column, t.ref.name.Name).WithHint("%s", hint), location)
 }
 
-// mayWrite judges a column that is set. One that does not exist is left to the server, which says so.
+// checkWritable checks a column that the statement sets. If the column does not exist, the server says so.
 func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, location int32) {
 	w.columnNames[column] = true
 	if t.ref.relation.Column(column) != nil && !slices.Contains(allowed, column) {
@@ -92,7 +92,7 @@ func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, 
 	}
 }
 
-// part visits what follows a column that is set in part: column[1], column.field.
+// assignedParts visits the subscripts and fields of a column that is set in part: column[1], column.field.
 func (w *walker) assignedParts(indirection []*sqltext.Node) {
 	for _, n := range indirection {
 		switch part := n.GetNode().(type) {
@@ -107,7 +107,7 @@ func (w *walker) assignedParts(indirection []*sqltext.Node) {
 	}
 }
 
-// assigned visits a value that is stored, which may be DEFAULT.
+// assignedValue visits a value that is stored, which may be DEFAULT.
 func (w *walker) assignedValue(n *sqltext.Node) {
 	if n.GetSetToDefault() != nil {
 		w.saw("SetToDefault")
@@ -135,8 +135,8 @@ func (w *walker) setList(t *writeTarget, targets []*sqltext.Node) {
 	}
 }
 
-// multiAssign visits the source of several columns. The tree holds it once for each of them, the text once in all: of the
-// later copies only the tree is edited.
+// multiAssign visits the source of several columns. The tree holds it for each of them, the text once. Of the later
+// copies only the tree is edited.
 func (w *walker) multiAssign(m *sqltext.MultiAssignRef) {
 	w.saw("MultiAssignRef")
 	outer := w.repeated
@@ -160,8 +160,8 @@ func (w *walker) returning(targets *[]*sqltext.Node) map[string]bool {
 	return w.targetList(targets)
 }
 
-// writesTogether tells whether a statement makes or changes rows in several parts: no part sees what another has made,
-// so that a rule over both cannot hold for a row that leads to one of the same statement.
+// hasSeveralWrites tells whether a statement makes or changes rows in several parts. No part sees the rows of another,
+// so a rule over both cannot hold for a row that leads to one of the same statement.
 func hasSeveralWrites(raw *sqltext.RawStmt) bool {
 	counts, _ := sqltext.Count(raw)
 	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1
@@ -184,7 +184,7 @@ func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
 	}
 }
 
-// within runs f with a scope and WITH queries of its own.
+// withScope runs f with a scope and WITH queries of its own.
 func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
 	if w.refused != nil {
 		return nil
@@ -200,7 +200,7 @@ func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[stri
 	return f(own)
 }
 
-// where visits the condition of UPDATE or DELETE, which may be the row that a cursor is on: row security still judges it.
+// where visits the condition of UPDATE or DELETE, which may be CURRENT OF: row security still filters that row.
 func (w *walker) where(n *sqltext.Node) {
 	c := n.GetCurrentOfExpr()
 	if c == nil {
@@ -209,7 +209,7 @@ func (w *walker) where(n *sqltext.Node) {
 		return
 	}
 	w.saw("CurrentOfExpr")
-	// The tree does not say where: they stand in the text as the walk meets them, and the proof compares.
+	// The tree does not say where it is. The text has them in the order of the walk, and the proof compares both.
 	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
 		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {
