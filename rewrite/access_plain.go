@@ -18,7 +18,7 @@ func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
 	}
 	s := n.GetSelectStmt()
 	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) == 0 ||
-		slices.ContainsFunc(s.FromClause, isNotTables) ||
+		slices.ContainsFunc(s.FromClause, isNotTableOrJoin) ||
 		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 ||
 		len(s.ValuesLists) > 0 {
 		return -1, false
@@ -48,10 +48,10 @@ func readsOneTableOnce(n *sqltext.Node) bool {
 	return known && counts["RangeVar"] == 1
 }
 
-// isNotTables tells whether an item of FROM is anything but a table or a join of tables.
-func isNotTables(n *sqltext.Node) bool {
+// isNotTableOrJoin tells whether an item of FROM is anything but a table or a join of tables.
+func isNotTableOrJoin(n *sqltext.Node) bool {
 	if j := n.GetJoinExpr(); j != nil {
-		return isNotTables(j.Larg) || isNotTables(j.Rarg)
+		return isNotTableOrJoin(j.Larg) || isNotTableOrJoin(j.Rarg)
 	}
 	return n.GetRangeVar() == nil
 }

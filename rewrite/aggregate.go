@@ -508,7 +508,7 @@ func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
 		catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.Minimum)
 	tree := parseExpression(condition)
 	if tree == nil {
-		j.refuse(sqlstate.From(errFragment))
+		j.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	switch keyword, end := source.Having(i); {

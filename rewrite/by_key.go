@@ -346,12 +346,12 @@ func (w *walker) fetchByKey(ref *reference) {
 	rv := ref.rangeVar
 	tree, refused := sqltext.Parse("SELECT FROM " + ref.keyLookup.call + " AS x")
 	if refused != nil || len(tree.Stmts) != 1 || ref.tableToken >= 0 {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
 	if len(from) != 1 || from[0].GetRangeFunction() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	w.relationOfView[ref.keyLookup.function.function] = ref.name

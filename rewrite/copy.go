@@ -90,7 +90,7 @@ func (w *walker) injectCopy(ref *reference) {
 		" AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
 	tree, refused := sqltext.Parse("COPY " + text + " TO STDOUT")
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	w.replace(ref.start, ref.columnsEnd, text, func() {

@@ -81,8 +81,8 @@ func (w *walker) hasApproximateIndex(ref *reference) bool {
 	})
 }
 
-// isFenced tells whether a reference is to be fenced, and refuses where that cannot be written.
-func (w *walker) isFenced(ref *reference) bool {
+// mustFence tells whether a reference is to be fenced, and refuses where that cannot be written.
+func (w *walker) mustFence(ref *reference) bool {
 	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil ||
 		!(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
 		return false

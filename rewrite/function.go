@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-var errFragment = errors.New("rewrite: a predicate or a pin of the policy does not parse")
+var errPolicyExpression = errors.New("rewrite: a predicate or a pin of the policy does not parse")
 
 // callee is what a function name means.
 type callee struct {
@@ -57,7 +57,7 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			}
 		}
 		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
-			settingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
+			showAllSettingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
 			len(w.snap.FunctionsNamed(schema, name)) == 0 {
 			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
 		}
@@ -74,7 +74,7 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			called.name = standIn
 		}
 		if called.listed != nil && len(called.listed.Pins) > 0 {
-			w.pin(f, called.listed)
+			w.pinArguments(f, called.listed)
 		}
 		if schema == "" && name == "unnest" && len(f.Args) > 1 {
 			break // in FROM PostgreSQL takes several arrays only by the bare name, and means its own function
@@ -324,7 +324,7 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 		return catalog.Name{}, false
 	}
 	if name == "pg_input_is_valid" || name == "pg_input_error_info" {
-		w.typeInText(name, f)
+		w.checkInputType(name, f)
 		return catalog.Name{}, false
 	}
 	if name != "current_setting" || schema != "" && schema != "pg_catalog" {

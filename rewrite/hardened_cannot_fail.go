@@ -26,7 +26,8 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 		}
 		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		return true
-	case *sqltext.Node_A_Indirection: // a field may be a function in attribute notation; for subscripts see checkLeaks
+	// a field may be a function in attribute notation; for subscripts see checkFalseLeakproof
+	case *sqltext.Node_A_Indirection:
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
 		return c.callCannotFail(x.FuncCall, at)

@@ -197,7 +197,7 @@ func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	if t := c.snap.TypeByOID(oid); t != nil && t.Kind == 'e' {
 		return true
 	}
-	return sortable(kindOfOID(oid)) || conversionTargets[oid] > 0
+	return isSortable(kindOfOID(oid)) || conversionTargets[oid] > 0
 }
 
 // visibleCTE is a WITH query in sight.
@@ -258,7 +258,7 @@ func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) 
 		body := f.query.GetCtequery().GetSelectStmt()
 		i.computedFirst = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.readsCTE(body.Rarg, name)
 		i.notPulledUp = c.isNotPulledUp(body, f.parent)
-		i.markComputed()
+		i.markPrecomputed()
 		return i
 	}
 	return i
@@ -398,9 +398,9 @@ func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
 	return true
 }
 
-// markComputed notes that PostgreSQL does not compute the columns of an item where they are named: it has computed the
-// item's rows before.
-func (s *levelItem) markComputed() {
+// markPrecomputed notes that PostgreSQL does not compute the columns of an item where they are named: it has computed
+// the item's rows before.
+func (s *levelItem) markPrecomputed() {
 	if s.computedFirst || s.notPulledUp {
 		s.columns = slices.Clone(s.columns)
 		for i := range s.columns {
@@ -561,7 +561,7 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 			i.alias = noAlias
 		}
 		i.notPulledUp = c.isNotPulledUp(query, parent)
-		i.markComputed()
+		i.markPrecomputed()
 		own.add(i)
 	case *sqltext.Node_JoinExpr:
 		own.mergedColumns = own.mergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0

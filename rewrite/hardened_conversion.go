@@ -170,7 +170,7 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) boo
 			return false
 		}
 		return !builtin.MayBeLeakproof(name) &&
-			(c.notFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldable(n, at))
+			(c.notFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldableOperand(n, at))
 	case *sqltext.Node_A_Expr:
 		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastName(x.AExpr.Name)) &&
 			c.notFoldable(n, at)
@@ -212,7 +212,7 @@ func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprCont
 func (c *hardenedAnalysis) hasLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at.queryLevel).localColumn
-		found = found || c.hasNotFoldable(n, at)
+		found = found || c.hasNotFoldableOperand(n, at)
 		return !found && c.isStrict(n, at.queryLevel)
 	})
 	return found

@@ -90,10 +90,10 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 	}
 	sqltext.Children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
-	passes := own && (n.GetColumnRef() != nil || c.isStrict(n, at.queryLevel)) || c.hasNotFoldable(n, at)
+	passes := own && (n.GetColumnRef() != nil || c.isStrict(n, at.queryLevel)) || c.hasNotFoldableOperand(n, at)
 	own = own && c.survivesFolding(n, at)
 	if !at.shownRowsOnly {
-		c.checkLeaks(n, at)
+		c.checkFalseLeakproof(n, at)
 	}
 	if !slices.Contains(harmlessKinds, kind) && !c.cannotFail(n, at) {
 		switch {

@@ -11,8 +11,8 @@ import (
 // clauses.c). It finds no column where a placeholder stands for a value: where an array is converted element by
 // element, or CASE compares one value with several. And some operators are leak-proof although they can fail.
 
-// checkLeaks looks for such expressions.
-func (c *hardenedAnalysis) checkLeaks(n *sqltext.Node, at exprContext) {
+// checkFalseLeakproof looks for such expressions.
+func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_TypeCast:
 		if c.isArrayTypeName(x.TypeCast.TypeName) && !isConstantCast(x.TypeCast) && !c.declaresParamType(x.TypeCast) &&
@@ -142,7 +142,7 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool
 		if c.isStrict(n, at.queryLevel) {
 			return true
 		}
-		return c.hasNotFoldable(n, at)
+		return c.hasNotFoldableOperand(n, at)
 	case *sqltext.Node_A_Expr: // a NULL operand does not make these NULL
 		switch x.AExpr.Kind {
 		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
@@ -204,8 +204,9 @@ func (c *hardenedAnalysis) operandSurvivesFolding(n *sqltext.Node, at *queryLeve
 	return found && all
 }
 
-// hasNotFoldable tells whether a call has an operand that is notFoldable. Of CASE and COALESCE the first one must be.
-func (c *hardenedAnalysis) hasNotFoldable(n *sqltext.Node, at exprContext) bool {
+// hasNotFoldableOperand tells whether a call has an operand that is notFoldable. Of CASE and COALESCE the first one
+// must be.
+func (c *hardenedAnalysis) hasNotFoldableOperand(n *sqltext.Node, at exprContext) bool {
 	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.notFoldable(n, at) })
 }
 

@@ -38,7 +38,7 @@ func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sql
 	c.ctes = before
 	if len(columns) == len(ref.relation.Columns) {
 		i.columns = renameColumns(columns, renamed)
-		i.markComputed()
+		i.markPrecomputed()
 	}
 	return i
 }

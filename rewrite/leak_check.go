@@ -279,7 +279,7 @@ func (v *leakChecker) results(s *sqltext.SelectStmt, own, grouped checkContext) 
 
 func (v *leakChecker) checkSortable(columns []leakColumn, what string) {
 	for _, c := range columns {
-		if !sortable(c.kind) {
+		if !isSortable(c.kind) {
 			v.reject("%s over column %q, of a type that is not vetted", what, c.name)
 		}
 	}
@@ -361,7 +361,7 @@ func (v *leakChecker) setOperation(s *sqltext.SelectStmt, at checkContext) []lea
 		return nil
 	}
 	for i := range left {
-		if left[i].kind != right[i].kind || !sortable(left[i].kind) {
+		if left[i].kind != right[i].kind || !isSortable(left[i].kind) {
 			v.reject("a set operation over columns of different types, or of types that are not vetted")
 			return nil
 		}
@@ -548,7 +548,7 @@ func (v *leakChecker) groupOrSortKey(n *sqltext.Node, at checkContext, columns [
 	if c := n.GetAConst(); c != nil {
 		i := int(c.GetIval().GetIval())
 		if c.GetIval() == nil || i < 1 || i > len(columns) ||
-			!sortable(columns[i-1].kind) && !columns[i-1].afterGrouping && !at.aboveFence {
+			!isSortable(columns[i-1].kind) && !columns[i-1].afterGrouping && !at.aboveFence {
 			v.reject("a key that is not a column of the result")
 		}
 		return

@@ -456,7 +456,7 @@ func (v *leakChecker) anyArray(name string, left value, n *sqltext.Node, at chec
 		v.lookUp("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
 	case array.kind == kindParam && name == "=" && (left.kind == kindInt || left.kind == kindText || left.kind == "uuid"):
 		v.useParam(array.param, left.kind+"[]")
-	case array.kind == kindString && name == "=" && sortable(left.kind) && !left.isUntyped():
+	case array.kind == kindString && name == "=" && isSortable(left.kind) && !left.isUntyped():
 	default:
 		v.reject("ANY over what is not plainly an array of texts")
 	}
@@ -512,7 +512,7 @@ func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkConte
 		e := v.expr(n, at)
 		switch {
 		case v.reason != "" || e.kind == kindString:
-		case !sortable(e.kind), e.kind == kindParam:
+		case !isSortable(e.kind), e.kind == kindParam:
 			v.reject("%s over a type that is not vetted", what)
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.resultKind(e)
@@ -643,7 +643,7 @@ func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkCo
 	var args []value
 	for _, n := range f.Args {
 		e := v.expr(n, inner)
-		if f.AggDistinct && !sortable(v.resultKind(e)) {
+		if f.AggDistinct && !isSortable(v.resultKind(e)) {
 			v.reject("%s(DISTINCT ...) over a type that is not vetted", name)
 		}
 		args = append(args, e)

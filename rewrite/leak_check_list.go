@@ -105,7 +105,7 @@ type leakSafeEntry struct {
 // leakSafeList is leak_safe.txt, by "operator =".
 var leakSafeList = func() map[string][]leakSafeEntry {
 	list := map[string][]leakSafeEntry{}
-	for line := range lines(leakSafeText) {
+	for line := range dataLines(leakSafeText) {
 		parts := strings.Split(line, " : ")
 		if len(parts) != 5 {
 			panic(fmt.Sprintf("rewrite: leak_safe.txt: %q", line))
@@ -128,8 +128,8 @@ var leakSafeList = func() map[string][]leakSafeEntry {
 	return list
 }()
 
-// sortable tells whether values of a kind can be grouped, sorted and compared.
-func sortable(k kind) bool {
+// isSortable tells whether values of a kind can be grouped, sorted and compared.
+func isSortable(k kind) bool {
 	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector && k != "hstore"
 }
 

@@ -218,7 +218,7 @@ func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason s
 			case v.reason != "":
 			case e.isUntyped():
 				v.reject("%s", reason)
-			case !sortable(e.kind.columnKind()):
+			case !isSortable(e.kind.columnKind()):
 				v.reject("%s over a type that is not vetted", name)
 			}
 			continue
@@ -262,7 +262,7 @@ func (v *leakChecker) groupingKey(n *sqltext.Node, at checkContext) {
 		v.outputExpr(n, at)
 		return
 	}
-	if e := v.expr(n, at); v.reason == "" && !sortable(v.resultKind(e)) {
+	if e := v.expr(n, at); v.reason == "" && !isSortable(v.resultKind(e)) {
 		v.reject("a key of a type that is not vetted")
 	}
 }

@@ -142,7 +142,7 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	rest := parts(false, " WHERE ")
 	moved.copy(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
 
-	item, refused := behindOffset(name, s.FromClause, conjunction(first))
+	item, refused := offsetZeroItem(name, s.FromClause, conjunction(first))
 	if refused != nil {
 		return "", nil, false, refused
 	}

@@ -372,7 +372,7 @@ func TestVettedListIsWellFormed(t *testing.T) {
 		if (what == "function" || what == "aggregate") && catalogFunctions[called].class != classAllow && !extensionFunctions.allows("pg_trgm", called) {
 			t.Errorf("%s is not a function that agents may call", called)
 		}
-		if what == "operator" && !operatorList.allows(ofCatalog, called) && !operatorList.allows("pg_trgm", called) {
+		if what == "operator" && !operatorList.allows(catalogKey, called) && !operatorList.allows("pg_trgm", called) {
 			t.Errorf("%s is not an operator that agents may use", called)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// mergeVersion is the first server whose MERGE heeds row security (CVE-2023-39418).
-const mergeVersion = 150004
+// minMergeVersion is the first server whose MERGE heeds row security (CVE-2023-39418).
+const minMergeVersion = 150004
 
 // mergeStmt visits MERGE.
 func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 	w.saw("MergeStmt")
-	if w.snap.ServerVersion() < mergeVersion {
+	if w.snap.ServerVersion() < minMergeVersion {
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"MERGE is not available to agents on this server").
 			WithHint("PostgreSQL heeds row security in MERGE from 15.4 on. Use INSERT, UPDATE and DELETE."))

@@ -69,21 +69,21 @@ var nameTypes = map[string]func(w *walker, written string, read bool) *sqlstate.
 // for one that does not exist. It cannot check OIDs, parameters, and texts that are not constants.
 func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
-	judge := nameTypes[name]
-	if !ok || judge == nil || schema != "" && schema != "pg_catalog" {
+	check := nameTypes[name]
+	if !ok || check == nil || schema != "" && schema != "pg_catalog" {
 		return
 	}
 	switch list := c.Arg.GetAArrayExpr(); {
 	case len(c.GetTypeName().GetArrayBounds()) == 0:
-		w.checkNameConstant(c.Arg, c.Arg.GetAConst() != nil, judge)
+		w.checkNameConstant(c.Arg, c.Arg.GetAConst() != nil, check)
 	case list != nil:
 		for _, n := range list.Elements {
-			w.checkNameConstant(n, n.GetAConst() != nil, judge)
+			w.checkNameConstant(n, n.GetAConst() != nil, check)
 		}
 	default:
 		if written, constant := constantString(c.Arg); constant && strings.ContainsAny(written, "{[") {
 			for _, element := range arrayElements(written) {
-				w.checkName(c.Arg, element, c.Arg.GetAConst() != nil, judge)
+				w.checkName(c.Arg, element, c.Arg.GetAConst() != nil, check)
 			}
 		}
 	}
@@ -129,8 +129,8 @@ func arrayElements(text string) []string {
 // checkNameArguments checks the constant where a function, or a type in its place, takes a name.
 func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 	n := nameArguments[name]
-	if judge := nameTypes[name]; judge != nil {
-		n = nameArgument{position: onlyArgument, check: judge, readAsValue: true}
+	if check := nameTypes[name]; check != nil {
+		n = nameArgument{position: onlyArgument, check: check, readAsValue: true}
 	}
 	i, takes := n.position[len(args)]
 	if !takes {
@@ -151,18 +151,18 @@ func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 }
 
 func (w *walker) checkNameConstant(n *sqltext.Node, placed bool,
-	judge func(w *walker, written string, read bool) *sqlstate.Error) {
+	check func(w *walker, written string, read bool) *sqlstate.Error) {
 	if written, constant := constantString(n); constant {
-		w.checkName(n, written, placed, judge)
+		w.checkName(n, written, placed, check)
 	}
 }
 
 func (w *walker) checkName(n *sqltext.Node, written string, placed bool,
-	judge func(w *walker, written string, read bool) *sqlstate.Error) {
+	check func(w *walker, written string, read bool) *sqlstate.Error) {
 	if w.refused != nil {
 		return
 	}
-	if w.refused = judge(w, written, placed); w.refused != nil && placed {
+	if w.refused = check(w, written, placed); w.refused != nil && placed {
 		w.refused = w.refused.At(w.source.Position(n.GetAConst().GetLocation()))
 	}
 }

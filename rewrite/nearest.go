@@ -361,7 +361,7 @@ func fencedSearch(text string) (fencedText, bool) {
 		text:     spliced.Text,
 		position: spliced.Position,
 		apply: func(s *sqltext.SelectStmt) bool {
-			item, refused := behindOffset(name, s.FromClause, s.WhereClause)
+			item, refused := offsetZeroItem(name, s.FromClause, s.WhereClause)
 			if refused != nil {
 				return false
 			}
@@ -377,9 +377,9 @@ func fencedSearch(text string) (fencedText, bool) {
 	}, true
 }
 
-// behindOffset is the tree of an item of FROM that reads others with a condition, and into which the planner moves
+// offsetZeroItem is the tree of an item of FROM that reads others with a condition, and into which the planner moves
 // nothing.
-func behindOffset(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
+func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
 	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
 	if refused != nil {
 		return nil, refused

@@ -47,7 +47,7 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 			"operator %s is not available to agents", name).WithHint(hint, args...), location)
 	}
 	found := (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogOperator(name)
-	if found && !operatorList.allows(ofCatalog, name) {
+	if found && !operatorList.allows(catalogKey, name) {
 		unavailable("This version of pgconsent does not know it, and allows no operator that it does not know.")
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// pin fixes the arguments that the policy pins, whatever the call passes. The passed value stays in the text where it
-// is never evaluated, so that parameters keep their numbers and types.
-func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
+// pinArguments fixes the arguments that the policy pins, whatever the call passes. The passed value stays in the text
+// where it is never evaluated, so that parameters keep their numbers and types.
+func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 	if w.refused != nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
 	for _, pin := range listed.Pins {
 		value := w.pins[pin.Value]
 		if value == nil {
-			w.refuse(sqlstate.From(errFragment))
+			w.refuse(sqlstate.From(errPolicyExpression))
 			return
 		}
 		index := pinnedIndex(listed, pin.Arg)

@@ -21,12 +21,12 @@ func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdi
 		}
 		w.typeName(t)
 	}
-	effect.Tag, effect.Body = w.prepared(p.Query)
+	effect.Tag, effect.Body = w.preparedQuery(p.Query)
 	return effect
 }
 
-// prepared visits the query of PREPARE, and returns its tag and the verdict on it as far as it is known here.
-func (w *walker) prepared(n *sqltext.Node) (tag string, body *verdict.Verdict) {
+// preparedQuery visits the query of PREPARE, and returns its tag and the verdict on it as far as it is known here.
+func (w *walker) preparedQuery(n *sqltext.Node) (tag string, body *verdict.Verdict) {
 	if kind, ok := n.GetNode().(*sqltext.Node_MergeStmt); ok {
 		w.mergeStmt(kind.MergeStmt)
 	} else {

@@ -50,8 +50,8 @@ func (r *reference) doNotInject(why notInjectedReason) {
 	}
 }
 
-// notAvailable is the refusal of a relation: the same whether or not it exists.
-func notAvailable(name string) *sqlstate.Error {
+// unavailableRelation is the refusal of a relation: the same whether or not it exists.
+func unavailableRelation(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 		"relation %q is not available to agents", name).
 		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the " +
@@ -75,7 +75,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	}
 	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
 	if !found {
-		w.refuseAt(notAvailable(written), rv.GetLocation())
+		w.refuseAt(unavailableRelation(written), rv.GetLocation())
 		return nil
 	}
 	ref := &reference{name: name, rangeVar: rv, tableToken: -1, repeated: w.repeated}
@@ -98,7 +98,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
-		w.refuseAt(notAvailable(written), rv.GetLocation())
+		w.refuseAt(unavailableRelation(written), rv.GetLocation())
 		return nil
 	} else if why := unreadableHint(table.Relation); why != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
@@ -226,7 +226,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			w.fetchByKey(ref)
 			return
 		}
-		if w.isFenced(ref) {
+		if w.mustFence(ref) {
 			w.relationOfView[ref.fragment.view] = ref.name
 			w.fence(ref, ref.fragment.view.SQL())
 			return
@@ -258,7 +258,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			w.listColumns(ref)
 			return
 		}
-		if w.isFenced(ref) {
+		if w.mustFence(ref) {
 			w.fence(ref, ref.name.SQL())
 			return
 		}
@@ -266,7 +266,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 		return
 	}
 	if ref.fragment.subquery == nil || ref.fragment.subquery() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	w.needsSignature = w.needsSignature || ref.fragment.needsSignature
@@ -274,7 +274,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 		w.injectCopy(ref)
 		return
 	}
-	if w.isFenced(ref) {
+	if w.mustFence(ref) {
 		w.fence(ref, ref.fragment.sql)
 		return
 	}
@@ -413,8 +413,8 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 		f.lacksRowSecurity = t.LacksRowSecurity()
 		return f
 	}
-	condition, gated := predicate.Inject(t.Rows, rowAlias)
-	f.needsSignature, f.showsAllRows = gated, condition == "true"
+	condition, needsSignature := predicate.Inject(t.Rows, rowAlias)
+	f.needsSignature, f.showsAllRows = needsSignature, condition == "true"
 	f.setSubquery(t, condition, rowAlias)
 	return f
 }

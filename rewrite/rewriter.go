@@ -204,9 +204,9 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		return result, w.refused
 	}
 	result.Text = text
-	result.UseHash = grouped || !signedPath && w.useHash(tree)
-	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.useIndex(tree, signedPath)
-	result.EstimateRows = w.estimateRows(tree, signedPath)
+	result.UseHash = grouped || !signedPath && w.wantsHashHint(tree)
+	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.wantsIndexHint(tree, signedPath)
+	result.EstimateRows = w.rowHintTables(tree, signedPath)
 	if before := w.omittedMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}

@@ -46,15 +46,15 @@ func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter
 
 // The costs of one protected table in microseconds, by measurement. Only their ratios matter.
 const (
-	probeCost = 2.0  // of one look-up in a helper table, for one row
-	matchCost = 0.3  // of one look-up in a hash set
-	setCost   = 0.05 // of reading one row of a helper table for a set
-	leastRows = 1000 // below it planning takes most of the time
+	probeCost      = 2.0  // of one look-up in a helper table, for one row
+	matchCost      = 0.3  // of one look-up in a hash set
+	setRowCost     = 0.05 // of reading one row of a helper table for a set
+	minRowsForHash = 1000 // below it planning takes most of the time
 )
 
-// useHash tells whether the one statement of the text reads so many rows of protected tables that row policies should
-// build hash sets of their helper tables. Only speed depends on it.
-func (w *walker) useHash(tree *sqltext.ParseResult) bool {
+// wantsHashHint tells whether the one statement of the text reads so many rows of protected tables that row policies
+// should build hash sets of their helper tables. Only speed depends on it.
+func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
@@ -69,7 +69,7 @@ func (w *walker) useHash(tree *sqltext.ParseResult) bool {
 				return
 			}
 			for _, read := range set.Reads {
-				sets += copies * setCost * w.sizes[read.Name].Rows
+				sets += copies * setRowCost * w.sizes[read.Name].Rows
 			}
 			probes += probeCost * visited
 			sets += matchCost * visited
@@ -90,7 +90,7 @@ func (w *walker) useHash(tree *sqltext.ParseResult) bool {
 			}
 		}
 	}
-	return fits && rows >= leastRows && probes > sets
+	return fits && rows >= minRowsForHash && probes > sets
 }
 
 // partitionCount is how many tables hold the rows of one.
@@ -254,7 +254,7 @@ func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 		switch c := n.GetAConst(); {
 		case n == nil:
 		case c == nil || c.GetIval() == nil:
-			rows += someRows
+			rows += unknownLimitRows
 		default:
 			rows += float64(c.GetIval().GetIval())
 		}
@@ -392,10 +392,10 @@ func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 
 // PostgreSQL's guesses where it knows nothing of the values, or numbers near to them.
 const (
-	rangeShare = 1.0 / 200
-	sideShare  = 1.0 / 3
-	fanOut     = 10.0
-	someRows   = 100.0 // a LIMIT that is no number
+	rangeShare       = 1.0 / 200
+	oneBoundShare    = 1.0 / 3
+	rowsPerJoin      = 10.0
+	unknownLimitRows = 100.0 // a LIMIT that is no number
 )
 
 // applyConditions lowers the estimates by conditions that an index answers, then by joins through an index.
@@ -507,7 +507,7 @@ func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equa
 		case n > 1:
 			rows *= rangeShare
 		case n == 1:
-			rows *= sideShare
+			rows *= oneBoundShare
 		}
 	}
 	return max(1, rows)
@@ -526,7 +526,7 @@ func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds
 		if n > 1 {
 			rows *= rangeShare
 		} else {
-			rows *= sideShare
+			rows *= oneBoundShare
 		}
 	}
 	return max(1, rows)
@@ -576,7 +576,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 		}
 		first = item
 	}
-	limit := someRows
+	limit := unknownLimitRows
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
 		limit = float64(c.GetIval().GetIval())
 	}
@@ -584,7 +584,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	const passed = 10
 	first.rows = min(first.rows, limit*passed)
 	for _, item := range l.items {
-		item.rows = min(item.rows, limit*passed*fanOut)
+		item.rows = min(item.rows, limit*passed*rowsPerJoin)
 	}
 }
 

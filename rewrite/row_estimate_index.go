@@ -18,10 +18,10 @@ const (
 	searchShare    = 1.0 / 1000 // of a table's rows, that a search may find: a guess
 )
 
-// useIndex tells whether the conditions of the one statement of the text find few rows by indexes in all tables for
-// whose rule PostgreSQL might read an index, too: then it better leaves that index alone (see predicate.UseIndexHint).
-// Only speed depends on it.
-func (w *walker) useIndex(tree *sqltext.ParseResult, signedPath bool) bool {
+// wantsIndexHint tells whether the conditions of the one statement of the text find few rows by indexes in all tables
+// for whose rule PostgreSQL might read an index, too: then it had better leave that index alone (see
+// predicate.UseIndexHint). Only speed depends on it.
+func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
@@ -51,9 +51,9 @@ func (w *walker) useIndex(tree *sqltext.ParseResult, signedPath bool) bool {
 // plans.
 const maxRowHints = 8
 
-// estimateRows are the tables of which index searches find few rows on the signed path (see predicate.EstimateRows).
+// rowHintTables are the tables of which index searches find few rows on the signed path (see predicate.EstimateRows).
 // Only speed depends on it.
-func (w *walker) estimateRows(tree *sqltext.ParseResult, signedPath bool) []catalog.Name {
+func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []catalog.Name {
 	if w.sizes == nil || !signedPath && len(w.keySearches) == 0 {
 		return nil
 	}

@@ -366,7 +366,7 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		}
 		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End,
 			Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
-		apply = append(apply, func() bool { return insertBehind(where, conditions[last], node) })
+		apply = append(apply, func() bool { return insertAfter(where, conditions[last], node) })
 	}
 	for _, put := range apply {
 		if !put() {
@@ -383,8 +383,8 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 	return spliced.Text, spliced.Position, true, nil
 }
 
-// insertBehind puts a condition behind another, joined by AND.
-func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
+// insertAfter puts a condition after another, joined by AND.
+func insertAfter(where **sqltext.Node, condition, put *sqltext.Node) bool {
 	if *where == condition {
 		*where = conjunction([]*sqltext.Node{condition, put})
 		return true
@@ -397,5 +397,5 @@ func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
 		b.Args = slices.Insert(b.Args, i+1, put)
 		return true
 	}
-	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertBehind(&arg, condition, put) })
+	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertAfter(&arg, condition, put) })
 }

@@ -50,7 +50,7 @@ func setsExistingSetting(s *sqltext.SelectStmt) bool {
 			return false
 		}
 	}
-	if settingsCall(s) == nil && !isCatalogRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
+	if showAllSettingsCall(s) == nil && !isCatalogRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
 		return false
 	}
 	where := s.WhereClause.GetAExpr()
@@ -63,8 +63,8 @@ func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	return ok && !strings.Contains(name, ".") && len(column) == 1 && column[0].GetString_().GetSval() == "name"
 }
 
-// settingsCall is a call of pg_show_all_settings that is the whole FROM of a SELECT, else nil.
-func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
+// showAllSettingsCall is a call of pg_show_all_settings that is the whole FROM of a SELECT, else nil.
+func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	if len(s.GetFromClause()) != 1 {
 		return nil
 	}

@@ -13,37 +13,37 @@ import (
 
 // setting says what agents may set a setting to.
 type setting struct {
-	value  *regexp.Regexp // matched against the value in lower case; nil: see pinned
-	pinned func(value string, searchPath []string) bool
-	is     string // the value of a pinned one, for the hint
-	hint   string
+	value         *regexp.Regexp // matched against the value in lower case; nil: see isPinnedValue
+	isPinnedValue func(value string, searchPath []string) bool
+	pinnedValue   string // for the hint
+	hint          string
 }
 
 func allowing(pattern string) setting {
 	return setting{value: regexp.MustCompile(`^(?:` + pattern + `)$`)}
 }
 
-func (s setting) hinting(hint string) setting {
+func (s setting) withHint(hint string) setting {
 	s.hint = hint
 	return s
 }
 
-// atStart is the hint where a session would begin with another isolation level.
-const atStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep their " +
-	"snapshots."
+// setAfterStart is the hint where a session would begin with another isolation level.
+const setAfterStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep " +
+	"their snapshots."
 
 func pinned(values ...string) setting {
-	return setting{is: values[0], pinned: func(value string, _ []string) bool {
+	return setting{pinnedValue: values[0], isPinnedValue: func(value string, _ []string) bool {
 		return slices.Contains(values, strings.ToLower(strings.TrimSpace(value)))
 	}}
 }
 
 const (
-	boolean   = `on|off|true|false|yes|no|0|1|t|f|y|n`
-	duration  = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
-	isolation = `read committed|read uncommitted|repeatable read|serializable`
-	fraction  = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
-	plain     = `[^\x00-\x1f\x7f]{0,256}`
+	booleanPattern   = `on|off|true|false|yes|no|0|1|t|f|y|n`
+	durationPattern  = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
+	isolationPattern = `read committed|read uncommitted|repeatable read|serializable`
+	fractionPattern  = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
+	plainTextPattern = `[^\x00-\x1f\x7f]{0,256}`
 )
 
 // settings are all settings that agents may set. Others are refused, placeholders of extensions included.
@@ -56,36 +56,38 @@ var settings = map[string]setting{
 	"bytea_output":       allowing(`hex|escape`),
 	"xmlbinary":          allowing(`base64|hex`),
 	// how long things may take
-	"statement_timeout":                   allowing(duration),
-	"lock_timeout":                        allowing(duration),
-	"idle_in_transaction_session_timeout": allowing(duration),
-	"idle_session_timeout":                allowing(duration),
-	"transaction_timeout":                 allowing(duration), // of 17; the policy's limit of that name is the proxy's own
+	"statement_timeout":                   allowing(durationPattern),
+	"lock_timeout":                        allowing(durationPattern),
+	"idle_in_transaction_session_timeout": allowing(durationPattern),
+	"idle_session_timeout":                allowing(durationPattern),
+	// of 17; the policy's limit of that name is the proxy's own
+	"transaction_timeout": allowing(durationPattern),
 	// transactions
-	"default_transaction_read_only":  allowing(boolean),
-	"transaction_read_only":          allowing(boolean),
-	"default_transaction_deferrable": allowing(boolean),
-	"transaction_deferrable":         allowing(boolean),
-	"default_transaction_isolation":  allowing(isolation),
-	"transaction_isolation":          allowing(isolation),
+	"default_transaction_read_only":  allowing(booleanPattern),
+	"transaction_read_only":          allowing(booleanPattern),
+	"default_transaction_deferrable": allowing(booleanPattern),
+	"transaction_deferrable":         allowing(booleanPattern),
+	"default_transaction_isolation":  allowing(isolationPattern),
+	"transaction_isolation":          allowing(isolationPattern),
 	// the session
-	"application_name": allowing(plain),
-	"pgconsent.reason": allowing(plain), // why grants change, for the audit
+	"application_name": allowing(plainTextPattern),
+	"pgconsent.reason": allowing(plainTextPattern), // why grants change, for the audit
 	"client_min_messages": allowing(`notice|warning|error`).
-		hinting("notice, warning or error: lower levels print the rewritten statement and more."),
+		withHint("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
-	"jit":                               allowing(boolean),
-	"geqo":                              allowing(boolean),
+	"jit":                               allowing(booleanPattern),
+	"geqo":                              allowing(booleanPattern),
 	"plan_cache_mode":                   allowing(`auto|force_generic_plan|force_custom_plan`),
 	"default_text_search_config":        allowing(`(?:pg_catalog\.)?[a-z_]{1,40}`),
 	"hnsw.ef_search":                    allowing(`[0-9]{1,4}`),
 	"ivfflat.probes":                    allowing(`[0-9]{1,5}`),
-	"pg_trgm.similarity_threshold":      allowing(fraction),
-	"pg_trgm.word_similarity_threshold": allowing(fraction),
-	"pg_trgm.strict_word_similarity_threshold": allowing(fraction),
+	"pg_trgm.similarity_threshold":      allowing(fractionPattern),
+	"pg_trgm.word_similarity_threshold": allowing(fractionPattern),
+	"pg_trgm.strict_word_similarity_threshold": allowing(fractionPattern),
 	// pinned: they change how PostgreSQL reads the text, what names mean, or who the user is
-	"client_encoding":             {is: "UTF8", pinned: func(value string, _ []string) bool { return isUTF8(value) }},
-	"search_path":                 {is: "the configured path", pinned: isSearchPath},
+	"client_encoding": {pinnedValue: "UTF8",
+		isPinnedValue: func(value string, _ []string) bool { return isUTF8(value) }},
+	"search_path":                 {pinnedValue: "the configured path", isPinnedValue: isSearchPath},
 	"standard_conforming_strings": pinned("on", "true", "yes", "1"),
 	"escape_string_warning":       pinned("on", "true", "yes", "1"),
 	"backslash_quote":             pinned("safe_encoding"),
@@ -121,21 +123,21 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	keep bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
-		if len(value) > predicate.MaxClaim || !claimable.MatchString(value) {
+		if len(value) > predicate.MaxClaim || !claimPattern.MatchString(value) {
 			return "", false, badValue(name)
 		}
 		return value, true, nil
 	}
 	s, known := settings[name]
 	switch {
-	case !known || s.value == nil && s.pinned == nil:
+	case !known || s.value == nil && s.isPinnedValue == nil:
 		return "", false, notSettable(name)
-	case s.pinned != nil:
-		if s.pinned(value, searchPath) || name == "client_encoding" && where != "set" &&
+	case s.isPinnedValue != nil:
+		if s.isPinnedValue(value, searchPath) || name == "client_encoding" && where != "set" &&
 			strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
 			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
 		}
-		is := s.is
+		is := s.pinnedValue
 		if name == "search_path" && where == "set" { // the proxy checks a startup message before the log-in
 			is = pathText(searchPath)
 		}
@@ -143,7 +145,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 			"parameter %q is fixed for agents", name).
 			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", is)
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
-		return "", false, badValue(name).WithHint("%s", atStart)
+		return "", false, badValue(name).WithHint("%s", setAfterStart)
 	case !s.value.MatchString(strings.ToLower(value)):
 		refused := badValue(name)
 		if s.hint != "" {
@@ -154,8 +156,8 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	return value, true, nil
 }
 
-// claimable is a value without control characters.
-var claimable = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
+// claimPattern matches a value without control characters.
+var claimPattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 func notSettable(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
@@ -170,7 +172,7 @@ func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	if _, mapped := claims[name]; mapped {
 		return nil
 	}
-	if s := settings[name]; s.value == nil && s.pinned == nil && name != "session_authorization" {
+	if s := settings[name]; s.value == nil && s.isPinnedValue == nil && name != "session_authorization" {
 		return notSettable(name)
 	}
 	return nil
@@ -187,7 +189,7 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may set plan_cache_mode, and not see it: pgconsent sets it, too, for some statements.")
 	}
-	if s := settings[name]; s.value == nil && s.pinned == nil && !visibleSettings[name] {
+	if s := settings[name]; s.value == nil && s.isPinnedValue == nil && !visibleSettings[name] {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, " +

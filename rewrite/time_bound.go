@@ -48,12 +48,12 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
 		return 0
 	}
-	bound, ok := w.boundOf(n)
+	bound, ok := w.timeBoundOf(n)
 	to := map[uint32]string{1184: "timestamptz", 1114: "timestamp"}[stored.TypeOID]
 	if !ok || to == "" || stored.TypeOID == 1114 && bound.result() != "date" {
 		return 0
 	}
-	open, last, ok := w.boundText(bound, first)
+	open, last, ok := w.timeBoundTokens(bound, first)
 	if !ok {
 		return 0
 	}
@@ -97,14 +97,14 @@ var (
 	timestampPattern = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
 )
 
-// boundOf tells whether an expression is such a time.
-func (w *walker) boundOf(n *sqltext.Node) (b nearTime, ok bool) {
+// timeBoundOf tells whether an expression is such a time.
+func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	if x := n.GetAExpr(); x != nil {
 		name := lastName(x.Name)
 		if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || name != "+" && name != "-" || x.Lexpr == nil {
 			return b, false
 		}
-		if b, ok = w.boundOf(x.Lexpr); !ok || b.shift != "" {
+		if b, ok = w.timeBoundOf(x.Lexpr); !ok || b.shift != "" {
 			return b, false
 		}
 		if days := x.Rexpr.GetAConst().GetIval(); days != nil {
@@ -140,9 +140,9 @@ func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	return c.Arg.GetAConst().GetSval().Sval, schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", of)) == 1
 }
 
-// boundText finds the tokens of a bound, the first of which is given. open tells that parentheses stand around it. It
-// does not find bounds that are written in another way.
-func (w *walker) boundText(b nearTime, first int) (open bool, last int, ok bool) {
+// timeBoundTokens finds the tokens of a bound, the first of which is given. open tells that parentheses stand around
+// it. It does not find bounds that are written in another way.
+func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {
 		if k < 0 || k >= len(w.source.Tokens) {

@@ -90,8 +90,8 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	return nil
 }
 
-// typeInText checks the type that pg_input_is_valid casts to: the last argument names it as text.
-func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
+// checkInputType checks the type that pg_input_is_valid casts to: the last argument names it as text.
+func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 	var written string
 	constant := false
 	if len(f.Args) == 2 && f.Args[1].GetNamedArgExpr() == nil && f.Args[0].GetNamedArgExpr() == nil {
@@ -107,10 +107,10 @@ func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 		w.refuseAt(unavailableFunction(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
-	judge := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes do not count
-	judge.typeName(t)
-	if judge.refused != nil {
-		w.refuseAt(judge.refused, f.Location)
+	check := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes do not count
+	check.typeName(t)
+	if check.refused != nil {
+		w.refuseAt(check.refused, f.Location)
 	}
 }
 
@@ -152,7 +152,7 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 	}
 	switch {
 	case t.Name.Schema == "pg_catalog": // only superusers make types there
-		switch c := typeList[ofCatalog][t.Name.Name]; c.class {
+		switch c := typeList[catalogKey][t.Name.Name]; c.class {
 		case classAllow:
 			return nil
 		case classRefuse:

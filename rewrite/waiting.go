@@ -50,7 +50,7 @@ func (w *walker) hideWaiting(ref *reference, inner string) {
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0:
 		w.injectCopy(ref)
 	case ref.copyStmt == nil && !ref.isTarget && slices.Contains(columnReasons, ref.notInjectedBecause):
-		w.replaceBySubselect(ref, w.knownColumns(ref, inner), w.isFenced(ref))
+		w.replaceBySubselect(ref, w.knownColumns(ref, inner), w.mustFence(ref))
 	case !w.expandStars(ref):
 		w.refuseAt(waitingRefusal(ref.name), ref.start)
 	default:
@@ -92,12 +92,12 @@ func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 	}
 	tree, refused := sqltext.Parse("SELECT FROM " + text + " AS x")
 	if refused != nil || len(tree.Stmts) != 1 {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
 	if len(from) != 1 || from[0].GetRangeSubselect().GetSubquery() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	for _, c := range ref.qualifiedColumns {

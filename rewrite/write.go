@@ -36,7 +36,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 		w.refuseAt(refusal("view(policy)"), ref.start)
 		return nil
 	default:
-		w.refuseAt(notAvailable(ref.name.String()), ref.start)
+		w.refuseAt(unavailableRelation(ref.name.String()), ref.start)
 		return nil
 	}
 	for _, command := range commands {

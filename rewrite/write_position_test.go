@@ -139,7 +139,7 @@ func TestOnlyListedColumns(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	relation, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "things"})
 	insertable, updatable := []string{"title", "tags", "at", "made"}, []string{"title", "tags", "at"}
-	judge := func(sql string, allowed bool) {
+	check := func(sql string, allowed bool) {
 		t.Helper()
 		_, refused := r.Rewrite(sql, false)
 		if (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
@@ -156,18 +156,18 @@ func TestOnlyListedColumns(t *testing.T) {
 		}
 		for _, part := range parts {
 			for _, sql := range insertsOf {
-				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
-				judge(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
 			}
 			for _, sql := range append([]string{
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL",
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
-				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
-				judge(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
 			}
 		}
 		for _, sql := range copies {
-			judge(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
+			check(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
 		}
 	}
 	// Columns that are not named are the first ones, as many as there are values.
