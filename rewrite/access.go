@@ -208,8 +208,9 @@ func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
 	return found, found == o
 }
 
-// origin follows an output as long as it passes on exactly one other. It returns nil if nothing is known of that one,
-// or if it comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
+// origin follows an output as long as it passes on exactly one other. It returns nil if nothing is known of that one.
+// It does, too, if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL
+// refuses.
 func (o *outputColumn) origin() *outputColumn {
 	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps: a walk in a circle meets it
 	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The data files list every name of pg_catalog in each supported version, and of the extensions that agents may use,
-// with what an agent may do with it. A name that they do not have is refused. Tests compare them with live servers.
+// The data files list the names of pg_catalog in each supported version, and those of the extensions that agents may
+// use. They say what an agent may do with each name. A name that they do not have is refused. Tests compare them with
+// live servers.
 var (
 	//go:embed functions.txt
 	functionsText string

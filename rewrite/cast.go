@@ -14,9 +14,9 @@ type foreignCast struct {
 }
 
 // castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which
-// this package does not infer. So a cast that runs a function of others closes its target type, and all types made of
-// it, to statements that may have a value of its source type. Every statement may have values of PostgreSQL's types and
-// those of extensions. For other types see checkCasts.
+// this package does not infer. A cast of others that runs a function therefore closes its target type, and all types
+// made of that. Statements that may have a value of its source type cannot use them. Every statement may have values of
+// PostgreSQL's types and those of extensions. For other types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.Parts(t.OID) {

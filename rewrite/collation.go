@@ -11,9 +11,11 @@ import (
 
 // Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row. Comparisons
 // of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
-// hidden row had that title. (A collation counts if it belongs to a column, also to one of a sub-select, to a domain,
-// or to an attribute of a composite type.) So a statement that reads protected tables may use one collation besides the
-// database's own, or several that never meet. Where it searches by prefix, all of them must compare byte by byte.
+// hidden row had that title. (A collation counts if it belongs to a column, also to one of a sub-select. So does that
+// of a domain, or of an attribute of a composite type.)
+//
+// So a statement that reads protected tables may use one collation besides the database's own, or several that never
+// meet. Where it searches by prefix, all of them must compare byte by byte.
 
 // collateClause visits x COLLATE c, or that of a column definition, and notes the collation.
 func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {

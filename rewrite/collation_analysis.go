@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// collationAnalysis tells whether values of different collations may be compared in a text that has several: in an
-// operator, in the arguments of a function, in a list, with the rows of a sub-select. Where the grammar says that a
-// value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE), its collation ends. Then its neighbours
-// belong to other groups.
+// collationAnalysis tells whether a text may compare values of different collations, if it has several. They meet in an
+// operator, in the arguments of a function, in a list, or as the operand and the rows of a sub-select. Where the
+// grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE), its collation ends. Then
+// its neighbours belong to other groups.
 //
 // Columns count by their names alone, whichever table they belong to. So a name may bring more collations than the
 // column that it means, and never fewer. Expressions that are not known to be separate are in one group.

@@ -184,7 +184,7 @@ func (w *walker) windowDef(d *sqltext.WindowDef) {
 }
 
 // columnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded tells
-// that the reference stands directly in a target list, where a * means columns and not the row.
+// that it stands directly in a target list, where a * means columns and not the row.
 func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	if w.refused != nil {
 		return

@@ -10,11 +10,10 @@ import (
 )
 
 // A search that is only a part of the statement has no exact twin (see nearest.go). An approximate index may give up,
-// or hidden rows may have torn its graph; then the number of rows that come back would tell of hidden rows. So where
-// any other form of statement sorts by a distance, it reads tables that an approximate index might sort behind OFFSET
-// 0, which no index can sort. It reads relations without row security (see [policy.Table.Stored]) behind OFFSET 0, too,
-// where it may fail. Their view keeps conditions out that are not leak-proof, but does not put the rule before the
-// rest.
+// and hidden rows may have torn its graph. Then the number of rows that come back would tell of hidden rows. So any
+// other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
+// statement that may fail also reads relations without row security (see [policy.Table.Stored]) behind OFFSET 0. Their
+// view keeps conditions out that are not leak-proof, but does not put the rule before the rest.
 
 // findFences finds the relations to be fenced. search is the table of a search with a twin, or nil.
 func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
@@ -36,8 +35,8 @@ func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar)
 }
 
 // distanceMayFail tells whether an index may sort rows of a relation by a distance that fails for some of them, before
-// PostgreSQL checks the rule: those of points, circles and other shapes, and with btree_gist those of numbers and
-// times.
+// PostgreSQL checks the rule. Such are the distances of points, circles and other shapes. With btree_gist those of
+// numbers and times are, too.
 func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false

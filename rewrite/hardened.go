@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A comparison may hold something that can raise an error or draw a random number, and that names no column of the row:
-// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute that once a hidden row has
+// A comparison may hold an expression that names no column of the row, and can raise an error or draw a random number:
+// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute it once a hidden row has
 // got so far, and not if none has. For example, PostgreSQL does not begin the second of two bitmap scans where the
-// first finds nothing. So a statement that may hold such a thing gets a hardened plan (decision 73). Of an expression
-// that names a column of its own query's table, row security itself puts off the computation until it has let the row
-// through.
+// first finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73). Row security
+// itself puts off expressions that name a column of their own query's table: PostgreSQL computes them for visible rows
+// only.
 //
-// The walk below looks for a reason why a statement may hold such a thing. It knows by name the expressions that cannot
-// raise an error. All others count as expressions that can: a mistake on that side costs speed only.
+// The walk below looks for a reason why a statement may hold such an expression. It knows by name the expressions that
+// cannot raise an error. All others count as expressions that can: a mistake on that side costs speed only.
 
 // hardenedAnalysis says of each statement of a text why it gets a hardened plan; "" if it gets none.
 type hardenedAnalysis struct {

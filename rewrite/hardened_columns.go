@@ -37,8 +37,7 @@ type levelColumn struct {
 	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
 
 	computed bool // PostgreSQL may compute it where it is named, and fail there
-	// it is, or is made of, a column of a table that the query itself reads, and still is after the subquery is pulled up;
-	// or it is NULL
+	// it is NULL, or made of a column of a table that the query itself reads, and still is after the subquery is pulled up
 	localColumn bool
 	notFoldable bool // constant folding cannot make it a NULL that takes its expression along
 	// it has a sub-select or a virtual column in it. These may fail for a hidden row though PostgreSQL takes the
@@ -378,9 +377,9 @@ func hasVirtualColumn(r *catalog.Relation) bool {
 }
 
 // hasLimit tells whether PostgreSQL computes the outputs of a query in FROM before anything compares them. Without
-// LIMIT and OFFSET it puts the query's own expression in the place of a column, even if it does not pull the query up,
-// and pushes conditions on the column into the query. Row security puts off what is computed of that expression if it
-// names a column that survives folding. Aggregates are always computed before.
+// LIMIT and OFFSET it puts the query's own expression in the place of a column, even if it does not pull the query up.
+// It also pushes conditions on the column into the query. Row security puts off what is computed of that expression if
+// it names a column that survives folding. Aggregates are always computed before.
 func hasLimit(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
 // mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM where something names it.

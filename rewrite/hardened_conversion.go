@@ -10,8 +10,8 @@ import (
 // A value may have to be converted before it is compared, as numbers are to floating point. The conversion may raise an
 // error.
 
-// isConstantCast tells whether a cast is of a constant, and PostgreSQL makes it no later than the plan: of text as it
-// parses, and between plain types by functions that are IMMUTABLE.
+// isConstantCast tells whether a cast is of a constant, and PostgreSQL makes it no later than the plan. It casts a text
+// as it parses, and plain types by IMMUTABLE functions as it plans.
 func isConstantCast(t *sqltext.TypeCast) bool {
 	c := t.GetArg().GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil ||
@@ -19,9 +19,9 @@ func isConstantCast(t *sqltext.TypeCast) bool {
 			lastName(t.GetTypeName().GetNames())))
 }
 
-// conversionTargets are types to which PostgreSQL converts other operands to compare them, which may raise an error:
-// numbers to floating point, big integers to OIDs, dates and times to each other in lists. 2: a parameter may be
-// converted to it, whatever its declared type is.
+// conversionTargets are types to which PostgreSQL converts other operands to compare them, which may raise an error.
+// Numbers become floating point, big integers OIDs, dates and times each other in lists. 2: PostgreSQL may convert a
+// parameter to the type, whatever its declared type is.
 var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2,
 	2205: 2,
 	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}

@@ -7,12 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same
-// conditions, with the same plans except for parallel ones. Like the outputs of a SELECT, the values that it sets and
-// returns are computed of shown rows. What else it runs is the owner's: triggers, checks, generated columns,
-// expressions of indexes and domains, and all of these again where foreign keys change further rows. These may run any
-// query, with parameters that fail, as the agent. So the analysis treats an UPDATE or DELETE as that SELECT if all that
-// it runs besides is PostgreSQL's own, or ours.
+// An UPDATE or DELETE finds its rows as a SELECT over the same tables does. Row security, conditions and plans are the
+// same, except that no plan is parallel. Like the outputs of a SELECT, the values that it sets and returns are computed
+// of shown rows.
+//
+// What else it runs is the owner's: triggers, checks, generated columns, expressions of indexes and domains. It runs
+// these again where foreign keys change further rows. They may run any query, with parameters that fail, as the agent.
+// So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or ours.
 
 // asSelect is a SELECT that finds the rows of an UPDATE or DELETE, and computes the same expressions, with the target;
 // nil for other statements.

@@ -610,8 +610,8 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	return value{kind: result}
 }
 
-// isCatalogFunction tells whether a name means a function of pg_catalog, if the types of its arguments are known:
-// nothing else has the name, except aggregates of extensions, which take types of their own.
+// isCatalogFunction tells whether a name means a function of pg_catalog, if the types of its arguments are known.
+// Nothing else has the name then, except aggregates of extensions, which take types of their own.
 func (v *leakChecker) isCatalogFunction(name string) bool {
 	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name),
 		func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })

@@ -14,7 +14,7 @@ import (
 // prints. So outputs may hold more than the leak-safe list has.
 //
 // That is not so of sort and group keys. Below a join PostgreSQL may sort by what one table computes
-// (generate_useful_gather_paths of allpaths.c), and it may sort a child of a partitioned table in the order of its
+// (generate_useful_gather_paths of allpaths.c). It may sort a child of a partitioned table in the order of its
 // neighbour's index. Nor is it so of the arguments of min and its kin: the planner adds "IS NOT NULL" to the conditions
 // (planagg.c). All these must be leak-safe, or computed of groups, which PostgreSQL makes after all joins.
 

@@ -11,7 +11,7 @@ import (
 
 // Many searches have their words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@ q ORDER
 // BY ts_rank_cd(n.found, q)`. If such a search finds its rows by key, the subquery of keys calls the function in its
-// FROM as well: a function of constants and parameters gives the same row there.
+// FROM as well. A function of constants and parameters gives the same row there.
 
 // textSearchFunctions are such functions in FROM, in the order of the text. Those where an outer join may give a row
 // without them are left out.

@@ -9,8 +9,8 @@ import (
 )
 
 // isIndexedVector tells whether an expression is a text search vector that an index has computed for each row of its
-// table: it would have failed when the row was written. Every other call of to_tsvector may fail, or print, for some
-// row.
+// table. If that could fail, it failed when the row was written. Every other call of to_tsvector may fail, or print,
+// for some row.
 func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 	var of *leakItem
 	var types []*sqltext.TypeName // to get their schema

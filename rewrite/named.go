@@ -58,7 +58,7 @@ var nameArguments = map[string]nameArgument{
 }
 
 // nameTypes are the types whose values PostgreSQL makes from names of the catalogs, with their checks. read tells that
-// the server reads a constant as a value of the type, and does not convert a text. Agents may see all names of roles,
+// the server reads a constant as a value of the type, instead of converting a text. Agents may see all names of roles,
 // operators, collations and text search objects.
 var nameTypes = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
 	"regclass": (*walker).checkRelationName, "regtype": (*walker).checkTypeName, "regproc": (*walker).checkFunctionName,

@@ -331,8 +331,8 @@ func (w *walker) checkLength() *sqlstate.Error {
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
-// signable tells whether the check in the database reads a text as the parser does, whatever the lexer's settings are:
-// it has no backslash outside of strings with an E in front.
+// signable tells whether the check in the database reads a text as the parser does, whatever the lexer's settings are.
+// For that it may have backslashes only in strings with an E in front.
 func signable(source *sqltext.Source) bool {
 	if !strings.Contains(source.Text, `\`) {
 		return true

@@ -243,8 +243,8 @@ func (h *rowEstimator) query(s *sqltext.SelectStmt, outer float64) {
 	}
 }
 
-// rowsReturned is for how many rows at most PostgreSQL computes the i-th output of a SELECT: those within LIMIT, if the
-// output is no sort key, group key or part of DISTINCT (make_sort_input_target, planner.c).
+// rowsReturned is for how many rows at most PostgreSQL computes the i-th output of a SELECT. Those are the rows within
+// LIMIT, if the output is no sort key, group key or part of DISTINCT (make_sort_input_target, planner.c).
 func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.readsAllRows(s) {
 		return math.Inf(1)

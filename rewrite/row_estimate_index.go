@@ -18,8 +18,8 @@ const (
 	searchShare    = 1.0 / 1000 // of a table's rows, that a search may find: a guess
 )
 
-// wantsIndexHint tells whether the conditions of the one statement of the text find few rows by indexes in all tables
-// for whose rule PostgreSQL might read an index, too: then it had better leave that index alone (see
+// wantsIndexHint tells whether the conditions of the one statement of the text find few rows by indexes. It looks at
+// all tables for whose rule PostgreSQL might read an index, too. It had better leave that index alone then (see
 // predicate.UseIndexHint). Only speed depends on it.
 func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {

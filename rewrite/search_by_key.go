@@ -36,7 +36,7 @@ type keySearch struct {
 
 // findKeySearches finds the searches of a statement that are worth it. allLeakSafe tells that the whole statement is
 // leak-safe. Then its signed views find rows by an index if it joins nothing, or if it has conditions on what it joins.
-func (w *walker) findKeySearches(tree *sqltext.ParseResult, passed bool) (*leakChecker, []keySearch) {
+func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*leakChecker, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
 	if s == nil { // UPDATE or DELETE that runs no code of the owner's: a hardened statement has no such form
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
@@ -52,7 +52,7 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, passed bool) (*leakC
 		return nil, nil
 	}
 	v := w.newLeakChecker()
-	f := searchFinder{leakChecker: v, allLeakSafe: passed, paramUses: map[int32]int{},
+	f := searchFinder{leakChecker: v, allLeakSafe: allLeakSafe, paramUses: map[int32]int{},
 		referenceOf: w.referencesByRangeVar(), writeStmt: written, asSelect: s}
 	countParams(tree, f.paramUses)
 	f.query(s)
@@ -66,12 +66,12 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, passed bool) (*leakC
 
 // useKeySearches notes them, and what they rely on in the values of parameters. With such values their conditions
 // cannot fail. If the statement was to be hardened for these conditions only, it is not.
-func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
-	v, searches := w.findKeySearches(tree, passed)
+func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLeakSafe bool) {
+	v, searches := w.findKeySearches(tree, allLeakSafe)
 	if len(searches) == 0 {
 		return
 	}
-	if !passed && w.mayFail {
+	if !allLeakSafe && w.mayFail {
 		var leakSafe []*sqltext.Node
 		for _, search := range searches {
 			for i, n := range conjuncts(*whereOf(search.query)) {

@@ -195,7 +195,7 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 	}
 }
 
-// groupByKey injects nothing for a table where GROUP BY may have its primary key: then PostgreSQL lets the other
+// groupByKey injects nothing for a table where GROUP BY may have its primary key. There PostgreSQL lets the other
 // columns stand ungrouped, which it does not for a subquery.
 func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 	if len(s.GroupClause) == 0 {

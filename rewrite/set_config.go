@@ -7,11 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isPlainSetConfig tells whether a call of set_config is a SET in other words, as Django sends for its time zone: it
-// has literals, and stands in a SELECT that reads nothing, or that reads one setting by its name, as pgAdmin does for
-// bytea_output. Only the session heeds the setting. Beside rows the call would tell for which rows it ran. A setting
-// that claims an attribute or holds a snapshot needs SET, which the proxy follows. So does plan_cache_mode: the proxy
-// sets it before a hardened statement, and a call could change it for what the statement runs.
+// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals. Its SELECT
+// reads nothing, as Django's for the time zone, or one setting by its name, as pgAdmin's for bytea_output. Only the
+// session heeds the setting.
+//
+// Beside rows the call would tell for which rows it ran. A setting that claims an attribute or holds a snapshot needs
+// SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call
+// could change it for what the statement runs.
 func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic {
@@ -36,8 +38,8 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	return true, nil
 }
 
-// setsExistingSetting tells whether a SELECT only calls set_config, and does so if a setting of a given name exists:
-// which settings PostgreSQL has by itself is the same for everybody.
+// setsExistingSetting tells whether a SELECT only calls set_config, and does so if a setting of a given name exists.
+// PostgreSQL's own settings are the same for everybody.
 func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 ||
 		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||

@@ -186,7 +186,7 @@ func unavailableType(name, hint string) *sqlstate.Error {
 const maxTypeDepth = 32
 
 // checksRunUserCode tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a
-// known extension: the check of a domain, or the order of a range's bounds, at any depth.
+// known extension. The check of a domain may, or the order of a range's bounds, at any depth.
 func checksRunUserCode(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 	if depth == 0 {
 		return true
