@@ -23,6 +23,7 @@ type watch struct {
 	root     string
 	packages []imports
 	limit    time.Duration // for the tests of one package
+	own      bool          // try the fault's own package only, as "make test" does
 	dir      string        // for test binaries
 
 	mu    sync.Mutex
@@ -42,7 +43,8 @@ const unnamed = "TestMain"
 
 // see runs first what "make test" runs: the tests of the fault's own package, then those of the packages that import it,
 // nearest first. Where none of them sees the fault, its own package and the end-to-end tests run without -short, as in
-// "make test-all". noise are tests that fail without the fault as well, which see nothing.
+// "make test-all". noise are tests that fail without the fault as well, which see nothing. The sighting has no target
+// where packages were left out that might have seen it.
 func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, err error) {
 	dir, err := os.MkdirTemp(w.dir, "fault")
 	if err != nil {
@@ -67,6 +69,9 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 	f := fault{overlay: overlay, binary: filepath.Join(dir, "suite"), folder: folder}
 	own := "./" + path.Dir(m.File)
 	all := watchers(w.packages, own)
+	if w.own {
+		all = slices.DeleteFunc(all, func(pkg string) bool { return pkg != own })
+	}
 	for _, target := range []string{targetTest, targetTestAll} {
 		for _, pkg := range all {
 			if target == targetTestAll && pkg != own && pkg != "./test/e2e" {
@@ -82,6 +87,9 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 			if test != "" {
 				return Sighting{target, Seen{pkg, test}}, noise, nil
 			}
+		}
+		if w.own {
+			return s, noise, nil
 		}
 	}
 	return Sighting{Target: targetNone}, noise, nil
