@@ -64,17 +64,9 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	if !there {
 		return nil, ErrNotInstalled
 	}
-	rows, err := tx.Query(ctx, "SELECT o.identity, o.fingerprint FROM pgconsent.installed_object AS o")
+	then, err := storedFingerprints(ctx, tx)
 	if err != nil {
-		return nil, fmt.Errorf("look for drift: %w", err)
-	}
-	then := map[string]string{}
-	var identity, fingerprint string
-	if _, err := pgx.ForEachRow(rows, []any{&identity, &fingerprint}, func() error {
-		then[identity] = fingerprint
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("look for drift: %w", err)
+		return nil, err
 	}
 	relations, err := relations(ctx, tx)
 	if err != nil {
@@ -94,6 +86,23 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 		if _, ok := then[id]; !ok {
 			out = append(out, id+" is new")
 		}
+	}
+	return out, nil
+}
+
+// storedFingerprints are those that the last migrate has stored.
+func storedFingerprints(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
+	rows, err := tx.Query(ctx, "SELECT o.identity, o.fingerprint FROM pgconsent.installed_object AS o")
+	if err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
+	}
+	out := map[string]string{}
+	var identity, fingerprint string
+	if _, err := pgx.ForEachRow(rows, []any{&identity, &fingerprint}, func() error {
+		out[identity] = fingerprint
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("look for drift: %w", err)
 	}
 	return out, nil
 }

@@ -1,9 +1,10 @@
 // Package migrations installs the database side and takes it away again.
 //
-// Everything happens in one transaction under a lock: the base (numbered SQL in this package), what the policy asks for
-// (a [Plan]), the grants it needs and the revocations the wall needs. What is changed of the state found, privileges
-// included, is recorded in the database, so that [Down] restores it exactly, whatever policy is in force by then. Rights
-// that the migrating role does not have are named with the statements that a DBA has to run.
+// Everything happens in one transaction under a lock: the base (numbered SQL in this package), and the objects of a
+// [Plan], with the privileges that it gives and takes. How the state that was found is changed, privileges included, is
+// recorded in the database, so that [Down] restores it exactly, whichever policy is installed by then. A further [Up]
+// changes only the objects that differ. Rights that the migrating role does not have are named with the statements that
+// a DBA has to run.
 //
 // Only a superuser can undo what a later superuser does; such drift is found by [Drift], not prevented.
 package migrations
@@ -16,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
@@ -30,6 +30,9 @@ type Options struct {
 
 	// Waits is told each time that others hold locks which are needed, before the next attempt; nil: nobody is.
 	Waits func([]Holder)
+
+	// Changed is told what Up has changed, when that is committed; nil: nobody is.
+	Changed func(Changed)
 }
 
 // The names of the roles where Options leave them empty.
@@ -72,11 +75,9 @@ type Found struct {
 
 // Plan is what a policy asks of the database: an *rls.Plan.
 type Plan interface {
-	Hash() string          // of the database half
-	PolicyVersion() string // of the whole policy
-	UpFrom(Found) []Statement
-	DownTo(Found) []Statement
-	Tables() []catalog.Name // that the statements change
+	Hash() string           // of the database half
+	PolicyVersion() string  // of the whole policy
+	Objects(Found) []Object // in the order in which they are made
 }
 
 // Installed is what the database says is installed.
@@ -108,32 +109,35 @@ func (in Installed) Fits(p Plan) error {
 	}
 }
 
-// Up installs or updates the database side in one transaction. A second call changes nothing. It waits for no lock
-// longer than 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends.
-// Nothing is changed before all is.
+// Up installs or updates the database side in one transaction. It changes only the objects that differ from the ones
+// that are installed, and locks the tables of these alone: a second call changes nothing. It waits for no lock longer
+// than 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends. Nothing is
+// changed before all is.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
-	return retry(ctx, conn, o, func() error {
-		return inTx(ctx, conn, func(r *run) error { return r.up(ctx, o.withDefaults(), p) }, true)
+	var changed Changed
+	err := transact(ctx, conn, o, true, func(r *run) (err error) {
+		changed, err = r.up(ctx, o.withDefaults(), p)
+		return err
 	})
+	if err == nil && o.Changed != nil {
+		o.Changed(changed)
+	}
+	return err
 }
 
 // Down takes the database side away and restores what was found.
 func Down(ctx context.Context, conn *pgx.Conn, o Options) error {
-	return retry(ctx, conn, o, func() error {
-		return inTx(ctx, conn, func(r *run) error { return r.down(ctx, o.withDefaults()) }, true)
-	})
+	return transact(ctx, conn, o, true, func(r *run) error { return r.down(ctx, o.withDefaults()) })
 }
 
 // Render returns the SQL that Up would run, with comments. It runs it and rolls back, so that what it prints is what
 // works.
 func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, error) {
 	var script string
-	err := retry(ctx, conn, o, func() error {
-		return inTx(ctx, conn, func(r *run) error {
-			err := r.up(ctx, o.withDefaults(), p)
-			script = r.script()
-			return err
-		}, false)
+	err := transact(ctx, conn, o, false, func(r *run) error {
+		_, err := r.up(ctx, o.withDefaults(), p)
+		script = r.script()
+		return err
 	})
 	return script, err
 }
@@ -141,12 +145,10 @@ func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, err
 // RenderDown is Render for Down.
 func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) {
 	var script string
-	err := retry(ctx, conn, o, func() error {
-		return inTx(ctx, conn, func(r *run) error {
-			err := r.down(ctx, o.withDefaults())
-			script = r.script()
-			return err
-		}, false)
+	err := transact(ctx, conn, o, false, func(r *run) error {
+		err := r.down(ctx, o.withDefaults())
+		script = r.script()
+		return err
 	})
 	return script, err
 }

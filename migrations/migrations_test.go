@@ -76,15 +76,15 @@ func TestRestore(t *testing.T) {
 	p := func(object, grantee, right string, grantable bool) privilege {
 		return privilege{object, grantee, right, grantable}
 	}
-	before := map[privilege]bool{
-		p("TABLE a", "PUBLIC", "SELECT", false): true, p("DATABASE d", "PUBLIC", "TEMPORARY", false): true, p("DATABASE d", "boss", "CREATE", true): true,
+	before := privileges{
+		p("TABLE a", "PUBLIC", "SELECT", false): true, p("DATABASE", "PUBLIC", "TEMPORARY", false): true, p("DATABASE", "boss", "CREATE", true): true,
 	}
-	after := map[privilege]bool{
-		p("TABLE a", "PUBLIC", "SELECT", false): true, p("TABLE a", "agent", "SELECT", false): true, p("DATABASE d", "app", "TEMPORARY", false): true,
+	after := privileges{
+		p("TABLE a", "PUBLIC", "SELECT", false): true, p("TABLE a", "agent", "SELECT", false): true, p("DATABASE", "app", "TEMPORARY", false): true,
 		p("TABLE ours", "agent", "SELECT", false): true,
 	}
 	var got []string
-	for _, s := range restore(before, after) {
+	for _, s := range newPrivilegeChanges(before, after).undo("d") {
 		got = append(got, s.SQL)
 	}
 	want := []string{

@@ -20,7 +20,8 @@ type Object struct {
 	Make     []Statement
 	Drop     []Statement
 
-	// Replaces tells that Replace turns an earlier version of the object into this one. What depends on it stays.
+	// Replace turns an earlier version of the object into this one, so that the objects that need it stay. Nil: it is
+	// dropped and made again.
 	Replace []Statement
 
 	// Grants are the rights that Make gives on things which the object does not make, and which Drop leaves.
@@ -94,4 +95,36 @@ func (g Grant) kind() string {
 		return ""
 	}
 	return g.Kind + " "
+}
+
+// revokes are the statements that take each of the rights back by itself. Grants that give the same right have the same
+// statement for it.
+func (g Grant) revokes() []string {
+	kind := g.Kind
+	if kind == "" {
+		kind = "TABLE"
+	}
+	var out []string
+	for _, right := range g.Rights {
+		for _, one := range right.each() {
+			for _, on := range g.On {
+				for _, to := range g.To {
+					out = append(out, "REVOKE "+one.String()+" ON "+kind+" "+on+" FROM "+to)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// each returns the right on each column by itself.
+func (r Right) each() []Right {
+	if r.Columns == nil {
+		return []Right{r}
+	}
+	out := make([]Right, len(r.Columns))
+	for i, c := range r.Columns {
+		out[i] = Right{r.Name, []string{c}}
+	}
+	return out
 }

@@ -5,46 +5,52 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // privilege is one entry of an access list: a right that somebody has by name.
 type privilege struct {
-	Object    string // as GRANT names it: SCHEMA "public"
+	Object    string // as GRANT names it: SCHEMA "public"; DATABASE is the one that is migrated
 	Grantee   string // as GRANT names it: PUBLIC or a quoted role
 	Privilege string // as GRANT names it: SELECT, or INSERT ("title")
 	Grantable bool
 }
 
+type privileges map[privilege]bool
+
 // privileges reads the access lists of the database, its schemas, relations, columns, sequences and functions. System
 // schemas are left out.
-func (r *run) privileges(ctx context.Context) (map[privilege]bool, error) {
+func (r *run) privileges(ctx context.Context) (privileges, error) {
 	rows, err := r.tx.Query(ctx, `
-WITH acls (object, column_name, acl) AS (
-  SELECT 'DATABASE ' || quote_ident(d.datname), NULL, COALESCE(d.datacl, acldefault('d', d.datdba))
+WITH theirs AS (
+  SELECT n.oid, quote_ident(n.nspname) AS name, n.nspowner, n.nspacl FROM pg_namespace AS n
+  WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+), relations AS (
+  SELECT c.oid, c.relkind, n.name || '.' || quote_ident(c.relname) AS name, c.relowner, c.relacl
+  FROM pg_class AS c JOIN theirs AS n ON n.oid = c.relnamespace
+), acls (object, column_name, acl) AS (
+  SELECT 'DATABASE', NULL, COALESCE(d.datacl, acldefault('d', d.datdba))
   FROM pg_database AS d WHERE d.datname = current_database()
   UNION ALL
-  SELECT 'SCHEMA ' || quote_ident(n.nspname), NULL, COALESCE(n.nspacl, acldefault('n', n.nspowner))
-  FROM pg_namespace AS n WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  SELECT 'SCHEMA ' || n.name, NULL, COALESCE(n.nspacl, acldefault('n', n.nspowner)) FROM theirs AS n
   UNION ALL
-  SELECT 'TABLE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname), NULL, COALESCE(c.relacl, acldefault('r', c.relowner))
-  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  SELECT 'TABLE ' || c.name, NULL, COALESCE(c.relacl, acldefault('r', c.relowner)) FROM relations AS c
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
   UNION ALL
-  SELECT 'TABLE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname, a.attacl
-  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE a.attacl IS NOT NULL AND NOT a.attisdropped
-    AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  SELECT 'TABLE ' || c.name, a.attname, a.attacl
+  FROM pg_attribute AS a JOIN relations AS c ON c.oid = a.attrelid
+  WHERE a.attacl IS NOT NULL AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   UNION ALL
-  SELECT 'SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname), NULL, COALESCE(c.relacl, acldefault('s', c.relowner))
-  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE c.relkind = 'S' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  SELECT 'SEQUENCE ' || c.name, NULL, COALESCE(c.relacl, acldefault('s', c.relowner)) FROM relations AS c
+  WHERE c.relkind = 'S'
   UNION ALL
-  SELECT 'FUNCTION ' || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', NULL,
-    COALESCE(p.proacl, acldefault('f', p.proowner))
-  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-  WHERE p.prokind <> 'p' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  SELECT 'FUNCTION ' || n.name || '.' || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+    NULL, COALESCE(p.proacl, acldefault('f', p.proowner))
+  FROM pg_proc AS p JOIN theirs AS n ON n.oid = p.pronamespace
+  WHERE p.prokind <> 'p'
 )
 SELECT a.object, CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(x.grantee)) END,
   x.privilege_type || COALESCE(' (' || quote_ident(a.column_name) || ')', ''), x.is_grantable
@@ -56,40 +62,164 @@ FROM acls AS a CROSS JOIN LATERAL aclexplode(a.acl) AS x`)
 	if err != nil {
 		return nil, fmt.Errorf("migrate: read the privileges: %w", err)
 	}
-	set := make(map[privilege]bool, len(list))
+	set := make(privileges, len(list))
 	for _, p := range list {
 		set[p] = true
 	}
 	return set, nil
 }
 
-// restore returns the statements that turn the privileges after into those before, on what was there before.
-func restore(before, after map[privilege]bool) []Statement {
-	there := map[string]bool{}
-	for p := range before {
-		there[p.Object] = true
-	}
-	const why = "Give back the privileges that were found."
-	var out []Statement
-	for _, p := range slices.SortedFunc(maps.Keys(after), comparePrivileges) {
+// privilegeChanges are how privileges on what was there before differ from those that were found.
+type privilegeChanges struct{ given, taken privileges }
+
+// newPrivilegeChanges are those between a state before the first object was made, and one after the last.
+func newPrivilegeChanges(before, after privileges) privilegeChanges {
+	c := privilegeChanges{privileges{}, privileges{}}
+	there := before.objects()
+	for p := range after {
 		if there[p.Object] && !before[p] {
-			out = append(out, Statement{fmt.Sprintf("REVOKE %s ON %s FROM %s", p.Privilege, p.Object, p.Grantee), why})
+			c.given[p] = true
 		}
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(before), comparePrivileges) {
-		if after[p] {
-			continue
+	for p := range before {
+		if !after[p] {
+			c.taken[p] = true
 		}
-		option := ""
-		if p.Grantable {
-			option = " WITH GRANT OPTION"
-		}
-		out = append(out, Statement{fmt.Sprintf("GRANT %s ON %s TO %s%s", p.Privilege, p.Object, p.Grantee, option), why})
+	}
+	return c
+}
+
+func (ps privileges) objects() map[string]bool {
+	out := map[string]bool{}
+	for p := range ps {
+		out[p.Object] = true
 	}
 	return out
 }
 
-func comparePrivileges(a, b privilege) int {
-	return slices.Compare([]string{a.Object, a.Grantee, a.Privilege, fmt.Sprint(a.Grantable)},
-		[]string{b.Object, b.Grantee, b.Privilege, fmt.Sprint(b.Grantable)})
+// ours tells whether an object is in one of our schemas. Nobody else has given rights on it, or it was found altered.
+func (p privilege) ours() bool {
+	_, name, _ := strings.Cut(p.Object, " ")
+	return strings.HasPrefix(name, "pgconsent.") || strings.HasPrefix(name, "pgconsent_")
+}
+
+// giveBack are the statements for rights that were found, or that others have given since, and that were taken back
+// with those of an object. PUBLIC is deprived of some on purpose.
+func (c privilegeChanges) giveBack(before, after privileges) []Statement {
+	there := after.objects()
+	var out []Statement
+	for _, p := range before.sorted() {
+		if !after[p] && !c.given[p] && there[p.Object] && !p.ours() && p.Grantee != "PUBLIC" {
+			after[p] = true
+			out = append(out, p.grant("", "Somebody else has given this right as well."))
+		}
+	}
+	return out
+}
+
+// add adds the changes of one more migrate.
+func (c privilegeChanges) add(before, after privileges) {
+	was, is := before.objects(), after.objects()
+	for p := range after {
+		switch {
+		case before[p]:
+		case c.taken[p]:
+			delete(c.taken, p)
+		case was[p.Object]:
+			c.given[p] = true
+		}
+	}
+	for p := range before {
+		switch {
+		case after[p]:
+		case c.given[p]:
+			delete(c.given, p)
+		case is[p.Object] && !p.ours():
+			c.taken[p] = true
+		}
+	}
+}
+
+// undo returns the statements that give back the privileges that were found.
+func (c privilegeChanges) undo(database string) []Statement {
+	const why = "Give back the privileges that were found."
+	var out []Statement
+	for _, p := range c.given.sorted() {
+		out = append(out, Statement{fmt.Sprintf("REVOKE %s ON %s FROM %s", p.Privilege, p.on(database), p.Grantee), why})
+	}
+	for _, p := range c.taken.sorted() {
+		out = append(out, p.grant(database, why))
+	}
+	return out
+}
+
+func (p privilege) grant(database, why string) Statement {
+	option := ""
+	if p.Grantable {
+		option = " WITH GRANT OPTION"
+	}
+	return Statement{fmt.Sprintf("GRANT %s ON %s TO %s%s", p.Privilege, p.on(database), p.Grantee, option), why}
+}
+
+// on is the object as GRANT names it, in the database of that name. A copy of a database has another name.
+func (p privilege) on(database string) string {
+	if p.Object == "DATABASE" {
+		return "DATABASE " + database
+	}
+	return p.Object
+}
+
+func (ps privileges) sorted() []privilege {
+	return slices.SortedFunc(maps.Keys(ps), func(a, b privilege) int {
+		return slices.Compare([]string{a.Object, a.Grantee, a.Privilege, fmt.Sprint(a.Grantable)},
+			[]string{b.Object, b.Grantee, b.Privilege, fmt.Sprint(b.Grantable)})
+	})
+}
+
+// readPrivilegeChanges reads those that are stored.
+func (r *run) readPrivilegeChanges(ctx context.Context) (privilegeChanges, error) {
+	c := privilegeChanges{privileges{}, privileges{}}
+	rows, err := r.tx.Query(ctx, "SELECT p.object, p.grantee, p.privilege, p.grantable, p.given FROM pgconsent.installed_privilege AS p")
+	if err == nil {
+		var p privilege
+		var given bool
+		_, err = pgx.ForEachRow(rows, []any{&p.Object, &p.Grantee, &p.Privilege, &p.Grantable, &given}, func() error {
+			if given {
+				c.given[p] = true
+			} else {
+				c.taken[p] = true
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return c, fmt.Errorf("migrate: read which privileges were changed: %w", err)
+	}
+	return c, nil
+}
+
+// store returns the statements that store the changes in the place of others.
+func (c privilegeChanges) store(stored privilegeChanges, why string) []Statement {
+	var outdated []string
+	var rows [][]string
+	collect := func(given bool, now, then privileges) {
+		row := func(p privilege) []string {
+			return []string{quoteLiteral(p.Object), quoteLiteral(p.Grantee), quoteLiteral(p.Privilege),
+				strconv.FormatBool(p.Grantable), strconv.FormatBool(given)}
+		}
+		for _, p := range then.sorted() {
+			if !now[p] {
+				outdated = append(outdated, "("+strings.Join(row(p), ", ")+")")
+			}
+		}
+		for _, p := range now.sorted() {
+			if !then[p] {
+				rows = append(rows, row(p))
+			}
+		}
+	}
+	collect(true, c.given, stored.given)
+	collect(false, c.taken, stored.taken)
+	return replaceRows("pgconsent.installed_privilege", "(object, grantee, privilege, grantable, given)", outdated,
+		"object, grantee, privilege, grantable, given", rows, why)
 }

@@ -19,14 +19,16 @@ const lockID int64 = 0x7067636f6e736e74
 
 // run is one transaction and the statements that it has run.
 type run struct {
-	tx  pgx.Tx
-	ran []Statement
+	tx    pgx.Tx
+	ran   []Statement
+	locks []string // the tables that it locks
 }
 
-func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) error {
+// inTx runs f in a transaction, and returns the tables that it locks, or wanted to.
+func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) (locks []string, err error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, fmt.Errorf("migrate: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	r := &run{tx: tx}
@@ -37,19 +39,16 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) 
 		fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", lockID),
 	) {
 		if err := r.quietly(ctx, sql); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := f(r); err != nil {
-		return err
-	}
-	if !commit {
-		return nil
+	if err := f(r); err != nil || !commit {
+		return r.locks, err
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return r.locks, fmt.Errorf("migrate: %w", err)
 	}
-	return nil
+	return r.locks, nil
 }
 
 // exec runs a statement of the migration.

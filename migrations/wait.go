@@ -10,12 +10,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// lockTimeout is how long a migration waits for a lock: as long do statements queue that come behind it. It is less than
-// deadlock_timeout.
+// lockTimeout is how long a migration waits for a lock: for so long do statements queue that come behind it. It is less
+// than deadlock_timeout.
 const lockTimeout = "200ms"
 
 // longestPause is between two attempts.
@@ -46,24 +44,24 @@ func (h Holder) String() string {
 	return text
 }
 
-// retry runs f until it has all the locks that it needs, and again where another database of the cluster made the same
-// roles at the same time.
-func retry(ctx context.Context, conn *pgx.Conn, o Options, f func() error) error {
+// transact runs f in a transaction until it has all the locks that it needs, and again where another database of the
+// cluster made the same roles at the same time.
+func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f func(*run) error) error {
 	pause, tries := 100*time.Millisecond, 0
 	for {
-		err := f()
+		tables, err := inTx(ctx, conn, f, commit)
 		var pgErr *pgconn.PgError
 		if !errors.As(err, &pgErr) {
 			return err
 		}
 		locked := pgErr.Code == "55P03" || pgErr.Code == "40P01"
-		again := slices.Contains([]string{"42710", "23505", "40001"}, pgErr.Code) ||
-			pgErr.Code == "XX000" && (pgErr.Message == "tuple concurrently updated" || pgErr.Message == "tuple concurrently deleted")
+		again := slices.Contains([]string{"42710", "23505", "40001"}, pgErr.Code) || pgErr.Code == "XX000" &&
+			(pgErr.Message == "tuple concurrently updated" || pgErr.Message == "tuple concurrently deleted")
 		if tries++; !locked && (!again || tries == 5) {
 			return err
 		}
 		if locked && o.Waits != nil {
-			holders, failed := readHolders(ctx, conn)
+			holders, failed := readHolders(ctx, conn, tables)
 			if failed != nil {
 				return failed
 			}
@@ -81,17 +79,23 @@ func retry(ctx context.Context, conn *pgx.Conn, o Options, f func() error) error
 	}
 }
 
-// changed are the tables that row policies of ours are on.
-const changed = "SELECT p.polrelid FROM pg_catalog.pg_policy AS p WHERE p.polname LIKE 'pgconsent%'"
+// governed are the tables that row policies of ours are on.
+const governed = "SELECT p.polrelid FROM pg_catalog.pg_policy AS p WHERE p.polname LIKE 'pgconsent%'"
 
-// readHolders are the sessions that hold locks on what a migration changes, the oldest transaction first.
-func readHolders(ctx context.Context, conn *pgx.Conn) ([]Holder, error) {
-	rows, err := conn.Query(ctx, `SELECT a.pid, COALESCE(a.usename, ''), COALESCE(a.state, ''), COALESCE(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start), 0),
-		  COALESCE(pg_catalog.left(pg_catalog.regexp_replace(NULLIF(a.query, '<insufficient privilege>'), '\s+', ' ', 'g'), 100), ''), pg_catalog.bool_or(l.locktype = 'advisory')
+// readHolders are the sessions that hold locks on what a migration changes, the oldest transaction first: on tables, or
+// on all that are governed where it is not known yet which.
+func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder, error) {
+	rows, err := conn.Query(ctx, `SELECT a.pid, COALESCE(a.usename, ''), COALESCE(a.state, ''),
+		  COALESCE(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start), 0),
+		  COALESCE(pg_catalog.left(pg_catalog.regexp_replace(NULLIF(a.query, '<insufficient privilege>'), '\s+', ' ', 'g'), 100), ''),
+		  pg_catalog.bool_or(l.locktype = 'advisory')
 		FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
-		WHERE l.granted AND a.pid <> pg_catalog.pg_backend_pid() AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
-		  AND (l.relation IN (`+changed+`) OR l.locktype = 'advisory' AND l.classid::int8 << 32 | l.objid::int8 = $1)
-		GROUP BY 1, 2, 3, 4, 5 ORDER BY 4 DESC LIMIT 5`, lockID)
+		WHERE l.granted AND a.pid <> pg_catalog.pg_backend_pid()
+		  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
+		  AND (CASE WHEN $2::text[] IS NULL THEN l.relation IN (`+governed+`)
+		      ELSE l.relation IN (SELECT pg_catalog.to_regclass(t.name) FROM pg_catalog.unnest($2::text[]) AS t (name)) END
+		    OR l.locktype = 'advisory' AND l.classid::int8 << 32 | l.objid::int8 = $1)
+		GROUP BY 1, 2, 3, 4, 5 ORDER BY 4 DESC LIMIT 5`, lockID, tables)
 	if err != nil {
 		return nil, fmt.Errorf("migrate: who holds locks: %w", err)
 	}
@@ -108,19 +112,37 @@ func readHolders(ctx context.Context, conn *pgx.Conn) ([]Holder, error) {
 	return holders, err
 }
 
-// lock takes the locks on tables before anything is changed: who comes meanwhile waits for one attempt at most, and
-// what is changed of one table is not undone for the sake of another.
-func (r *run) lock(ctx context.Context, tables []catalog.Name) error {
-	var schemas, relations []string
-	for _, t := range tables {
-		schemas, relations = append(schemas, t.Schema), append(relations, t.Name)
-	}
-	names, err := r.names(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+// lock takes the locks on tables before anything is changed, and with all on those that are governed: statements that
+// come meanwhile wait for one attempt at most, and the change of one table is not undone for the sake of another. Views
+// of ours that read them come first: a statement locks a view and then its tables, and of two in the other order neither
+// gets both.
+func (r *run) lock(ctx context.Context, tables []string, all bool) error {
+	names, err := r.names(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p') AND pg_catalog.has_table_privilege(c.oid, 'TRUNCATE')
-		  AND (c.oid IN (`+changed+`) OR (n.nspname, c.relname) IN (SELECT t.s, t.n FROM ROWS FROM (unnest($1::name[]), unnest($2::name[])) AS t (s, n)))
-		ORDER BY c.oid`, schemas, relations)
+		  AND ($2 AND c.oid IN (`+governed+`)
+		    OR c.oid IN (SELECT pg_catalog.to_regclass(t.name) FROM pg_catalog.unnest($1::text[]) AS t (name)))
+		ORDER BY c.oid`, tables, all)
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return r.quietly(ctx, "LOCK TABLE "+strings.Join(names, ", ")+" IN ACCESS EXCLUSIVE MODE")
+	r.locks = names
+	// LOCK TABLE of a view would lock what else it reads; an owner that stays the same changes nothing.
+	views, err := r.names(ctx, `WITH RECURSIVE reading (oid) AS (
+		SELECT pg_catalog.to_regclass(t.name)::oid FROM pg_catalog.unnest($1::text[]) AS t (name)
+		UNION
+		SELECT w.ev_class FROM reading AS r
+		JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = r.oid
+		JOIN pg_catalog.pg_rewrite AS w ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = w.oid)
+		SELECT pg_catalog.format('ALTER VIEW %s OWNER TO %I', c.oid::regclass, pg_catalog.pg_get_userbyid(c.relowner))
+		FROM reading AS r JOIN pg_catalog.pg_class AS c ON c.oid = r.oid
+		JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+		  AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+		ORDER BY c.oid`, names)
+	if err != nil {
+		return err
+	}
+	return r.quietly(ctx, strings.Join(append(views,
+		"LOCK TABLE "+strings.Join(names, ", ")+" IN ACCESS EXCLUSIVE MODE"), ";\n"))
 }

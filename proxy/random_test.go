@@ -91,7 +91,33 @@ func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		}
 		sent = append(sent, m)
 	}
+	avoidPortalsOfQueries(sent)
 	return sent
+}
+
+// avoidPortalsOfQueries lets messages for the portal without a name that stand behind a Query, and no Bind, go to another
+// one. Of a Query that fails in a transaction PostgreSQL keeps the portal: it describes it, and says that it cannot be
+// run. The proxy says of any portal that the transaction is aborted. See TestPortalOfAFailedQuery.
+func avoidPortalsOfQueries(sent [][]pgx3.FrontendMessage) {
+	ofQuery := false
+	for _, round := range sent {
+		for _, m := range round {
+			switch m := m.(type) {
+			case *pgx3.Query:
+				ofQuery = true
+			case *pgx3.Bind:
+				ofQuery = ofQuery && m.DestinationPortal != ""
+			case *pgx3.Execute:
+				if ofQuery && m.Portal == "" {
+					m.Portal = "p"
+				}
+			case *pgx3.Describe:
+				if ofQuery && m.ObjectType == 'P' && m.Name == "" {
+					m.Name = "p"
+				}
+			}
+		}
+	}
 }
 
 // written is a script to be read.

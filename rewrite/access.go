@@ -10,209 +10,211 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a statement reads is found out by a walk of its own, which follows columns through aliases, sub-selects, WITH
-// queries, views and joins to the tables they come from, and tells what becomes of them. It runs over the client's own
-// tree, before anything is put in, and after the walker has judged every construct. Where it cannot tell which column
-// is meant, it takes all that could be; a kind of node that it does not know makes everything count as everything.
+// This walk finds out what a statement reads. It follows columns through aliases, sub-selects, WITH queries, views and
+// joins to their tables, and notes how they are used. It runs over the client's own tree, before any edit, and after
+// the walker has checked every construct. Where it cannot tell which column a name means, it takes all that it could
+// mean. A kind of node that it does not know makes everything count as used in every way.
 
-// flow is what becomes of a column's value.
-type flow uint8
+// usage is a set of ways in which a statement uses a column's value.
+type usage uint8
 
 const (
-	tested   flow = 1 << iota // it is asked whether there is one: IS NULL, count(x)
-	filters                   // a condition depends on it
-	shows                     // the result depends on it: values, order, groups
-	compared                  // it is measured against something: distance, similarity
+	usageNullTest   usage = 1 << iota // IS NULL or count(x) asks whether there is a value
+	usageFilter                       // a condition depends on it
+	usageOutput                       // the result depends on it: values, order, groups
+	usageSimilarity                   // a distance or a similarity is computed of it
 )
 
-// read is one mention of a relation.
-type read struct {
-	name     catalog.Name
-	relation *catalog.Relation // nil for a catalog that the snapshot does not describe
-	alias    string
-	through  string // the view or the function that mentions it
-	source   string // where a policy says it; else by its columns
+// relationUse is one mention of a relation.
+type relationUse struct {
+	name           catalog.Name
+	relation       *catalog.Relation // nil for a catalog that the snapshot does not describe
+	alias          string
+	via            string // the view or the function that mentions it
+	declaredSource string // the source that the policy declares; "": it follows from the columns
 
-	columns map[string]flow
-	whole   flow            // all columns, as those of a row
-	idle    map[string]bool // columns that a sub-select names and nothing uses
-	idleAll bool
-	keyed   map[string]bool // columns that equal a constant or a parameter wherever a row is read
-	joined  bool            // a column of a key equals a column of another table
-	written bool
-	reads   bool            // of a written one: something of its rows is read
-	set     map[string]bool // columns that are written
+	columnUsage     map[string]usage
+	rowUsage        usage           // of all columns, as those of a row
+	unusedColumns   map[string]bool // columns that a sub-select returns and nothing uses
+	unusedRow       bool            // the same of a whole row
+	constantColumns map[string]bool // columns that must equal a constant or a parameter for a row to be read
+	joinedByKey     bool            // a column of a key equals a column of another table
+	isTarget        bool            // the statement writes it
+	isRead          bool            // of a target: the statement reads some of its columns, too
+	writtenColumns  map[string]bool // columns that the statement writes
 }
 
-func (r *read) mark(column string, f flow) {
-	r.reads = true
+func (r *relationUse) mark(column string, f usage) {
+	r.isRead = true
 	if column == "" {
-		r.whole |= f
+		r.rowUsage |= f
 		return
 	}
-	r.columns[column] |= f
+	r.columnUsage[column] |= f
 	if r.relation == nil {
 		return
 	}
-	// where what it is computed from does not do, the error says what it is
+	// an error of the column's expression shows the values that it is computed from
 	if c := r.relation.Column(column); c != nil && c.Virtual {
 		for _, from := range c.ComputedFrom {
-			r.columns[from] |= f | shows
+			r.columnUsage[from] |= f | usageOutput
 		}
 	}
 }
 
-// output is a column as an item of FROM or a query offers it.
-type output struct {
-	name  string
-	named bool // the name is the statement's own: AS name, or that of a column
-	used  flow
+// outputColumn is a column that an item of FROM or a query gives.
+type outputColumn struct {
+	name       string
+	hasOwnName bool // the statement names it: AS name, or the name of a column
+	usage      usage
 
-	read   *read // the column of a table; name "" for the whole row
-	column string
-	from   []*output     // or what it passes on
-	expr   *sqltext.Node // or what it is computed of, all of whose columns are marked already
-	scope  *names
+	relation *relationUse // of a column of a table, or with column "" of a whole row
+	column   string
+	sources  []*outputColumn // else the columns that it passes on
+	expr     *sqltext.Node   // else what it is computed of; all columns in it are marked already
+	scope    *usageScope
 }
 
-// reader follows columns.
-type reader struct {
+// columnUsage follows the columns of one statement.
+type columnUsage struct {
 	*walker
-	reads   []*read
-	visited map[*sqltext.RangeVar]bool
-	queries map[*sqltext.SelectStmt]*rows // of expressions, which may be visited twice
-	with_   *queriesInSight               // those that the expression at hand sees
-	asked   flow                          // what a condition's columns count as: of a sub-select that is shown, as shown
-	view    string                        // through which tables are reached
-	views   int
-	copies  int
-	lost    bool // something was not understood
+	uses       []*relationUse
+	visited    map[*sqltext.RangeVar]bool
+	subqueries map[*sqltext.SelectStmt]*resultColumns // of expressions, which may be visited twice
+	ctes       *cteLevel                              // that the current expression sees
+	// what columns of conditions count as: in a sub-select whose result is output, as output
+	conditionUsage usage
+	viewName       string // the view through which it reaches tables
+	viewCount      int
+	starOutputs    int
+	incomplete     bool // it did not understand something
 }
 
-// rows are what a query returns.
-type rows struct {
-	outputs []*output
-	rest    *output // further columns whose names are not known
-	named   map[string]*sameName
+// resultColumns are the columns that a query returns.
+type resultColumns struct {
+	outputs []*outputColumn
+	unknown *outputColumn // further columns whose names are not known
+	byName  map[string]*sameName
 }
 
-// sameName are the outputs of one name. A list of thousands of names is looked up in a list of thousands of columns, so
-// each name is used once.
+// sameName are the outputs of one name. A list of thousands of names may refer to thousands of columns, so each name is
+// marked once.
 type sameName struct {
-	given []*output // by AS, or as the name of a column
-	all   []*output
-	used  [2]bool // given, all
+	ownName []*outputColumn // those with a name by AS, or that of a column
+	all     []*outputColumn
+	used    [2]bool // ownName, all
 }
 
-// useNamed uses the outputs of a name, and tells whether there are any.
-func (r *reader) useNamed(q *rows, name string, givenOnly bool) bool {
-	if q.named == nil {
-		q.named = make(map[string]*sameName, len(q.outputs))
+// markNamedUsed marks the outputs of a name, and tells whether there are any.
+func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly bool) bool {
+	if q.byName == nil {
+		q.byName = make(map[string]*sameName, len(q.outputs))
 		for _, o := range q.outputs {
-			same := q.named[o.name]
+			same := q.byName[o.name]
 			if same == nil {
 				same = &sameName{}
-				q.named[o.name] = same
+				q.byName[o.name] = same
 			}
-			if same.all = append(same.all, o); o.named {
-				same.given = append(same.given, o)
+			if same.all = append(same.all, o); o.hasOwnName {
+				same.ownName = append(same.ownName, o)
 			}
 		}
 	}
-	same := q.named[name]
+	same := q.byName[name]
 	if same == nil {
 		return false
 	}
 	which, outputs := 1, same.all
 	if givenOnly {
-		which, outputs = 0, same.given
+		which, outputs = 0, same.ownName
 	}
 	if !same.used[which] {
 		same.used[which] = true
 		for _, o := range outputs {
-			r.use(o, shows)
+			r.markUsed(o, usageOutput)
 		}
 	}
 	return len(outputs) > 0
 }
 
-// item is something that FROM names.
-type item struct {
-	rows
+// rangeItem is an item of FROM.
+type rangeItem struct {
+	resultColumns
 	name     string
-	relation catalog.Name // of a table without alias
-	row      *output      // the whole row
-	read     *read
-	inside   []*read // of a join with an alias
+	relation catalog.Name  // of a table without alias
+	wholeRow *outputColumn // the whole row
+	use      *relationUse
+	joined   []*relationUse // of a join with an alias: the tables in it
 }
 
-// names are the items of one level, and those around it.
-type names struct {
-	items  []*item
-	parent *names
+// usageScope holds the items of one query level. parent is the level around it.
+type usageScope struct {
+	items  []*rangeItem
+	parent *usageScope
 }
 
-// queriesInSight are the WITH queries of one level.
-type queriesInSight struct {
-	parent *queriesInSight
-	names  map[string]*rows
+// cteLevel holds the WITH queries of one level.
+type cteLevel struct {
+	parent  *cteLevel
+	queries map[string]*resultColumns
 }
 
-// use marks what the output comes from.
-func (r *reader) use(o *output, f flow) {
+// markUsed marks the columns of tables that an output comes from.
+func (r *columnUsage) markUsed(o *outputColumn, f usage) {
 	if o == nil {
 		return
 	}
-	f &^= o.used
+	f &^= o.usage
 	if f == 0 {
 		return
 	}
-	o.used |= f
-	if o.read != nil {
-		o.read.mark(o.column, f)
+	o.usage |= f
+	if o.relation != nil {
+		o.relation.mark(o.column, f)
 	}
-	for _, inner := range o.from {
-		r.use(inner, f)
+	for _, inner := range o.sources {
+		r.markUsed(inner, f)
 	}
-	if o.expr != nil && f&compared != 0 {
+	if o.expr != nil && f&usageSimilarity != 0 {
 		r.expr(o.expr, o.scope, f)
 	}
 }
 
-// pass lets an output come from another one, too.
-func (r *reader) pass(o, inner *output) {
-	o.from = append(o.from, inner)
-	if o.used != 0 {
-		r.use(inner, o.used)
+// addSource notes that an output comes from another one, too.
+func (r *columnUsage) addSource(o, inner *outputColumn) {
+	o.sources = append(o.sources, inner)
+	if o.usage != 0 {
+		r.markUsed(inner, o.usage)
 	}
 }
 
-func (r *reader) useRows(q *rows, f flow) {
+func (r *columnUsage) markAllUsed(q *resultColumns, f usage) {
 	if q == nil {
 		return
 	}
 	for _, o := range q.outputs {
-		r.use(o, f)
+		r.markUsed(o, f)
 	}
-	r.use(q.rest, f)
+	r.markUsed(q.unknown, f)
 }
 
-// base follows an output to the table's column that it is, and tells whether it is named there directly; nil if it is
-// none, or may be several.
-func (o *output) base() (found *output, direct bool) {
+// baseColumn follows an output to the table's column that it is. direct tells that the table itself gives it. It
+// returns nil if the output is no column of a table, or may be one of several.
+func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
 	found = o.origin()
-	if found == nil || found.read == nil {
+	if found == nil || found.relation == nil {
 		return nil, false
 	}
 	return found, found == o
 }
 
-// origin follows an output to where it does not come from another one alone; nil if nothing is known of that, or if it
-// comes from itself alone, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
-func (o *output) origin() *output {
-	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps, so that a walk in a circle comes upon it
-	for o != nil && o.read == nil && len(o.from) == 1 && o.expr == nil {
-		if o = o.from[0]; o == mark {
+// origin follows an output as long as it passes on exactly one other. It returns nil if nothing is known of that one.
+// It does, too, if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL
+// refuses.
+func (o *outputColumn) origin() *outputColumn {
+	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps: a walk in a circle meets it
+	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {
+		if o = o.sources[0]; o == mark {
 			return nil
 		}
 		if steps++; steps == next {
@@ -222,91 +224,92 @@ func (o *output) origin() *output {
 	return o
 }
 
-// idle notes columns that are named and go nowhere so far.
-func (o *output) idle() {
-	if b, _ := o.base(); b != nil && b.read != nil {
+// noteUnused notes a column that a sub-select returns. So far nothing uses it.
+func (o *outputColumn) noteUnused() {
+	if b, _ := o.baseColumn(); b != nil && b.relation != nil {
 		if b.column == "" {
-			b.read.idleAll = true
+			b.relation.unusedRow = true
 		} else {
-			b.read.idle[b.column] = true
+			b.relation.unusedColumns[b.column] = true
 		}
 	}
 }
 
-// typed finds out what each statement of the text reads, and what all of them do. The relations that the walker has met
-// must be among them.
-func (w *walker) typed(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
-	readers := make([]*reader, 0, len(tree.Stmts))
+// analyzeAccesses finds out what each statement of the text reads and writes, and what all of them do. Every relation
+// that the walker has met must be in its result.
+func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
+	analyses := make([]*columnUsage, 0, len(tree.Stmts))
 	visited := map[*sqltext.RangeVar]bool{}
 	known := map[catalog.Name]bool{}
 	for _, raw := range tree.Stmts {
-		r := &reader{walker: w, visited: visited, queries: map[*sqltext.SelectStmt]*rows{}, asked: filters}
+		r := &columnUsage{walker: w, visited: visited, subqueries: map[*sqltext.SelectStmt]*resultColumns{},
+			conditionUsage: usageFilter}
 		r.statement(raw.GetStmt())
-		for _, one := range r.reads {
+		for _, one := range r.uses {
 			known[one.name] = true
-			if r.lost {
-				one.mark("", shows|compared)
+			if r.incomplete {
+				one.mark("", usageOutput|usageSimilarity)
 			}
 		}
-		readers = append(readers, r)
+		analyses = append(analyses, r)
 	}
-	// What the walker has met and the reader has not counts as read in every way, by each of the statements.
+	// A relation that only the walker has met counts as read in every way, by each of the statements.
 	for _, ref := range w.references {
 		names := []catalog.Name{ref.name}
 		if ref.fragment != nil {
-			names = append(names, ref.fragment.tables...)
+			names = append(names, ref.fragment.viewTables...)
 		}
 		for _, name := range names {
 			if known[name] && (ref.rangeVar == nil || visited[ref.rangeVar]) {
 				continue
 			}
 			known[name] = true
-			for _, r := range readers {
-				r.mention(name, name.Name, ref.relation).mark("", shows|compared)
+			for _, r := range analyses {
+				r.addRelation(name, name.Name, ref.relation).mark("", usageOutput|usageSimilarity)
 			}
 		}
 	}
-	var every []*read
-	for i, r := range readers {
+	var every []*relationUse
+	for i, r := range analyses {
 		stmt := tree.Stmts[i].GetStmt()
-		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.accesses(r.reads)}
+		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.accesses(r.uses)}
 		if w.pol.RecordsKeys() {
-			s.SingleTable = singleRead(stmt)
+			s.SingleTable = readsOneTableOnce(stmt)
 		}
 		if w.pol.HasContracts() {
-			s.Limit, s.PlainSelect = plainRead(stmt)
+			s.Limit, s.PlainSelect = plainSelect(stmt)
 			if len(tree.Stmts) == 1 {
 				s.NamedStatements = w.templatesOf(stmt)
 			}
 		}
-		statements, every = append(statements, s), append(every, r.reads...)
+		statements, every = append(statements, s), append(every, r.uses...)
 	}
-	w.mentions = every
+	w.relationUses = every
 	return statements, w.accesses(every)
 }
 
-// accesses makes one access of all mentions of a relation that read it in one way.
-func (w *walker) accesses(reads []*read) []policy.Access {
+// accesses makes one access of all mentions that read a relation in one way.
+func (w *walker) accesses(reads []*relationUse) []policy.Access {
 	type key struct {
-		relation catalog.Name
-		source   string
-		byKey    bool
-		written  bool
+		relation    catalog.Name
+		levelItem   string
+		byKey       bool
+		writeTarget bool
 	}
 	order, found := []key{}, map[key]*policy.Access{}
-	add := func(r *read, k key, columns map[string]bool, whole bool) {
+	add := func(r *relationUse, k key, columns map[string]bool, whole bool) {
 		a := found[k]
 		if a == nil {
-			a = &policy.Access{Relation: r.name, Source: k.source, ByKey: k.byKey, Written: k.written, Joined: true,
+			a = &policy.Access{Relation: r.name, Source: k.levelItem, ByKey: k.byKey, Written: k.writeTarget, Joined: true,
 				Columns: []string{}}
 			found[k], order = a, append(order, k)
 		}
-		a.Joined = a.Joined && r.joined
+		a.Joined = a.Joined && r.joinedByKey
 		if r.alias != r.name.Name && r.alias != "" && !slices.Contains(a.Aliases, r.alias) {
 			a.Aliases = append(a.Aliases, r.alias)
 		}
-		if r.through != "" && !slices.Contains(a.Through, r.through) {
-			a.Through = append(a.Through, r.through)
+		if r.via != "" && !slices.Contains(a.Through, r.via) {
+			a.Through = append(a.Through, r.via)
 		}
 		switch {
 		case whole || a.Columns == nil:
@@ -320,25 +323,25 @@ func (w *walker) accesses(reads []*read) []policy.Access {
 		}
 	}
 	for _, r := range reads {
-		if r.written {
-			add(r, key{r.name, policy.Writes, false, true}, r.set, false)
-			if !r.reads {
+		if r.isTarget {
+			add(r, key{r.name, policy.Writes, false, true}, r.writtenColumns, false)
+			if !r.isRead {
 				continue
 			}
 		}
 		used := map[string]bool{}
-		flows := r.whole
-		for name, f := range r.columns {
+		flows := r.rowUsage
+		for name, f := range r.columnUsage {
 			used[name] = f != 0
 			flows |= f
 		}
-		source := r.source
+		source := r.declaredSource
 		if source == "" {
-			source = w.sourceOf(r)
+			source = w.accessSource(r)
 		}
-		k := key{r.name, source, r.byKey(), false}
-		add(r, k, used, r.whole != 0)
-		if flows&(shows|compared) != 0 {
+		k := key{r.name, source, r.readsOneKey(), false}
+		add(r, k, used, r.rowUsage != 0)
+		if flows&(usageOutput|usageSimilarity) != 0 {
 			found[k].Output = true
 		}
 	}
@@ -369,45 +372,44 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// byKey tells whether the mention reads the row of one key only.
-func (r *read) byKey() bool {
+// readsOneKey tells whether the mention reads the row of one key only.
+func (r *relationUse) readsOneKey() bool {
 	if r.relation == nil || len(r.relation.PrimaryKey) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(r.relation.PrimaryKey, func(c string) bool { return !r.keyed[c] })
+	return !slices.ContainsFunc(r.relation.PrimaryKey, func(c string) bool { return !r.constantColumns[c] })
 }
 
-// sourceOf tells from what the rows of a mention are got: by a measure of likeness, from columns, or as facts about
-// them.
-func (w *walker) sourceOf(r *read) string {
+// accessSource tells how a mention gets at its rows: by similarity, by its columns, or by metadata.
+func (w *walker) accessSource(r *relationUse) string {
 	if r.relation == nil {
 		return policy.Structured
 	}
 	object := w.pol.Object(r.name)
 	source := policy.Metadata
 	for _, c := range r.relation.Columns {
-		f := r.columns[c.Name] | r.whole
+		f := r.columnUsage[c.Name] | r.rowUsage
 		switch {
 		case f == 0:
-		case f&compared != 0, f&(filters|shows) != 0 &&
+		case f&usageSimilarity != 0, f&(usageFilter|usageOutput) != 0 &&
 			(w.isEmbedding(c.TypeOID) || object != nil && slices.Contains(object.Embeddings, c.Name)):
 			return policy.Vector
 		case object == nil || !slices.Contains(object.Metadata, c.Name):
 			source = policy.Structured
 		}
 	}
-	for name, f := range r.columns { // what is no column: a system column, or nothing
-		if r.relation.Column(name) == nil && f&compared != 0 {
+	for name, f := range r.columnUsage { // a name that is no column of the table: a system column, or none at all
+		if r.relation.Column(name) == nil && f&usageSimilarity != 0 {
 			return policy.Vector
 		}
 	}
 	return source
 }
 
-// mention notes a relation.
-func (r *reader) mention(name catalog.Name, alias string, relation *catalog.Relation) *read {
-	out := &read{name: name, relation: relation, alias: alias, through: r.view, columns: map[string]flow{},
-		idle: map[string]bool{}, keyed: map[string]bool{}, set: map[string]bool{}}
-	r.reads = append(r.reads, out)
+// addRelation notes a mention of a relation.
+func (r *columnUsage) addRelation(name catalog.Name, alias string, relation *catalog.Relation) *relationUse {
+	out := &relationUse{name: name, relation: relation, alias: alias, via: r.viewName, columnUsage: map[string]usage{},
+		unusedColumns: map[string]bool{}, constantColumns: map[string]bool{}, writtenColumns: map[string]bool{}}
+	r.uses = append(r.uses, out)
 	return out
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// called returns the items of that name of the innermost level that has any.
-func (s *names) called(name string) []*item {
+// itemsNamed returns the items of that name, of the innermost level that has any.
+func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	for ; s != nil; s = s.parent {
-		var out []*item
+		var out []*rangeItem
 		for _, it := range s.items {
 			if it.name == name {
 				out = append(out, it)
@@ -22,11 +22,11 @@ func (s *names) called(name string) []*item {
 	return nil
 }
 
-// qualifiedItems are the items that schema.table means.
-func (r *reader) qualifiedItems(c *sqltext.ColumnRef, own *names) []*item {
+// qualifiedItems are the items that schema.table can mean.
+func (r *columnUsage) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
 	name, _ := r.snap.ResolveRelation(c.Fields[0].GetString_().GetSval(), c.Fields[1].GetString_().GetSval())
 	for s := own; s != nil && name.Name != ""; s = s.parent {
-		var out []*item
+		var out []*rangeItem
 		for _, it := range s.items {
 			if it.relation == name {
 				out = append(out, it)
@@ -39,49 +39,49 @@ func (r *reader) qualifiedItems(c *sqltext.ColumnRef, own *names) []*item {
 	return nil
 }
 
-// column returns all that a reference can mean: one output where it is plain.
-func (r *reader) column(c *sqltext.ColumnRef, own *names) []*output {
-	var items []*item
+// resolveColumn returns all outputs that a reference can mean. Mostly it is one.
+func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*outputColumn {
+	var items []*rangeItem
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	switch len(c.Fields) {
 	case 1:
-		return r.unqualified(name, own)
+		return r.resolveUnqualified(name, own)
 	case 2:
-		items = own.called(c.Fields[0].GetString_().GetSval())
+		items = own.itemsNamed(c.Fields[0].GetString_().GetSval())
 	case 3:
 		items = r.qualifiedItems(c, own)
 	}
-	var out []*output
+	var out []*outputColumn
 	for _, it := range items {
-		found := find([]*item{it}, name)
-		if len(found) == 0 && it.rest != nil {
-			found = []*output{it.rest}
+		found := columnsNamed([]*rangeItem{it}, name)
+		if len(found) == 0 && it.unknown != nil {
+			found = []*outputColumn{it.unknown}
 		}
-		if len(found) == 0 { // a function of the row, in attribute notation; or a system column
+		if len(found) == 0 { // a function of the row in attribute notation, or a system column
 			if name == "tableoid" {
 				continue
 			}
-			r.use(it.row, shows|compared)
-			r.functionReads("", name)
-			found = []*output{it.row}
+			r.markUsed(it.wholeRow, usageOutput|usageSimilarity)
+			r.addFunctionReads("", name)
+			found = []*outputColumn{it.wholeRow}
 		}
 		out = append(out, found...)
 	}
 	if len(items) == 0 {
-		r.everything(own, shows|compared)
-		r.functionReads("", name)
+		r.markEverything(own, usageOutput|usageSimilarity)
+		r.addFunctionReads("", name)
 	}
 	return out
 }
 
-// unqualified returns what a bare name can mean: a column of the innermost level that has it, or a whole row.
-func (r *reader) unqualified(name string, own *names) []*output {
-	var out []*output
+// resolveUnqualified returns what a bare name can mean: a column of the innermost level that has it, or a whole row.
+func (r *columnUsage) resolveUnqualified(name string, own *usageScope) []*outputColumn {
+	var out []*outputColumn
 	for s := own; s != nil; s = s.parent {
-		found := find(s.items, name)
+		found := columnsNamed(s.items, name)
 		for _, it := range s.items {
-			if it.rest != nil && len(find([]*item{it}, name)) == 0 {
-				out = append(out, it.rest)
+			if it.unknown != nil && len(columnsNamed([]*rangeItem{it}, name)) == 0 {
+				out = append(out, it.unknown)
 			}
 		}
 		if len(found) > 0 {
@@ -91,55 +91,55 @@ func (r *reader) unqualified(name string, own *names) []*output {
 	if name == "tableoid" {
 		return out
 	}
-	rows := own.called(name)
+	rows := own.itemsNamed(name)
 	for _, it := range rows {
-		out = append(out, it.row)
+		out = append(out, it.wholeRow)
 	}
 	if len(out) == 0 {
-		r.everything(own, shows|compared)
+		r.markEverything(own, usageOutput|usageSimilarity)
 	}
 	return out
 }
 
-// everything is what counts where a name means nothing that is known. Where nothing is in sight, the name is of something
-// that was lost on the way.
-func (r *reader) everything(own *names, f flow) {
+// markEverything marks all columns in sight, where a name is not known. With nothing in sight the walk has missed the
+// item that has the name.
+func (r *columnUsage) markEverything(own *usageScope, f usage) {
 	none := true
-	defer func() { r.lost = r.lost || none }()
+	defer func() { r.incomplete = r.incomplete || none }()
 	for s := own; s != nil; s = s.parent {
 		for _, it := range s.items {
 			none = false
-			r.use(it.row, f)
-			r.useRows(&it.rows, f)
+			r.markUsed(it.wholeRow, f)
+			r.markAllUsed(&it.resultColumns, f)
 		}
 	}
 }
 
-func (r *reader) exprs(list []*sqltext.Node, own *names, f flow) {
+func (r *columnUsage) exprs(list []*sqltext.Node, own *usageScope, f usage) {
 	for _, n := range list {
 		r.expr(n, own, f)
 	}
 }
 
 // expr marks the columns of an expression.
-func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
+func (r *columnUsage) expr(n *sqltext.Node, own *usageScope, f usage) {
 	if n == nil || n.Node == nil {
 		return
 	}
 	switch kind := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
 		if isStar(n) {
-			for _, it := range r.starred(kind.ColumnRef, own) {
-				r.use(it.row, f)
-				r.useRows(&it.rows, f)
+			for _, it := range r.starItems(kind.ColumnRef, own) {
+				r.markUsed(it.wholeRow, f)
+				r.markAllUsed(&it.resultColumns, f)
 			}
 			return
 		}
-		for _, o := range r.column(kind.ColumnRef, own) {
-			if f == tested && o.isRow() { // whether a row is NULL depends on its columns
-				r.use(o, shows)
+		for _, o := range r.resolveColumn(kind.ColumnRef, own) {
+			if f == usageNullTest && o.mayBeRow() { // whether a row is NULL depends on its columns
+				r.markUsed(o, usageOutput)
 			}
-			r.use(o, f)
+			r.markUsed(o, f)
 		}
 	case *sqltext.Node_ParamRef, *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_SetToDefault,
 		*sqltext.Node_String, *sqltext.Node_Integer, *sqltext.Node_Float, *sqltext.Node_Boolean, *sqltext.Node_BitString:
@@ -148,16 +148,16 @@ func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
 	case *sqltext.Node_BoolExpr:
 		r.exprs(kind.BoolExpr.Args, own, f)
 	case *sqltext.Node_NullTest:
-		if kind.NullTest.Arg.GetColumnRef() != nil && f&compared == 0 {
-			r.expr(kind.NullTest.Arg, own, tested)
+		if kind.NullTest.Arg.GetColumnRef() != nil && f&usageSimilarity == 0 {
+			r.expr(kind.NullTest.Arg, own, usageNullTest)
 			return
 		}
 		r.expr(kind.NullTest.Arg, own, f)
 	case *sqltext.Node_BooleanTest:
 		r.expr(kind.BooleanTest.Arg, own, f)
 	case *sqltext.Node_TypeCast:
-		if r.measures(kind.TypeCast.GetTypeName()) {
-			f |= compared
+		if r.isEmbeddingTypeName(kind.TypeCast.GetTypeName()) {
+			f |= usageSimilarity
 		}
 		r.expr(kind.TypeCast.Arg, own, f)
 	case *sqltext.Node_CollateClause:
@@ -188,8 +188,8 @@ func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
 	case *sqltext.Node_A_Indirection:
 		r.indirection(kind.AIndirection, own, f)
 	case *sqltext.Node_SortBy:
-		if r.isLikeness(kind.SortBy.UseOp) {
-			f |= compared
+		if r.isSimilarityOperator(kind.SortBy.UseOp) {
+			f |= usageSimilarity
 		}
 		r.expr(kind.SortBy.Node, own, f)
 	case *sqltext.Node_WindowDef:
@@ -226,37 +226,37 @@ func (r *reader) expr(n *sqltext.Node, own *names, f flow) {
 	case *sqltext.Node_JsonIsPredicate:
 		r.expr(kind.JsonIsPredicate.Expr, own, f)
 	default:
-		r.lost = true
+		r.incomplete = true
 	}
 }
 
-// isRow tells whether an output is, or may be, a whole row.
-func (o *output) isRow() bool {
+// mayBeRow tells whether an output is, or may be, a whole row.
+func (o *outputColumn) mayBeRow() bool {
 	switch origin := o.origin(); {
 	case origin == nil:
 		return true
-	case origin.read != nil:
+	case origin.relation != nil:
 		return origin.column == ""
 	default:
 		return origin.name == ""
 	}
 }
 
-func (r *reader) jsonValue(v *sqltext.JsonValueExpr, own *names, f flow) {
+func (r *columnUsage) jsonValue(v *sqltext.JsonValueExpr, own *usageScope, f usage) {
 	if v != nil {
 		r.expr(v.RawExpr, own, f)
 		r.expr(v.FormattedExpr, own, f)
 	}
 }
 
-func (r *reader) jsonKeyValue(kv *sqltext.JsonKeyValue, own *names, f flow) {
+func (r *columnUsage) jsonKeyValue(kv *sqltext.JsonKeyValue, own *usageScope, f usage) {
 	if kv != nil {
 		r.expr(kv.Key, own, f)
 		r.jsonValue(kv.Value, own, f)
 	}
 }
 
-func (r *reader) jsonAggregate(c *sqltext.JsonAggConstructor, own *names, f flow) {
+func (r *columnUsage) jsonAggregate(c *sqltext.JsonAggConstructor, own *usageScope, f usage) {
 	if c != nil {
 		r.expr(c.AggFilter, own, f)
 		r.exprs(c.AggOrder, own, f)
@@ -264,7 +264,7 @@ func (r *reader) jsonAggregate(c *sqltext.JsonAggConstructor, own *names, f flow
 	}
 }
 
-func (r *reader) window(d *sqltext.WindowDef, own *names, f flow) {
+func (r *columnUsage) window(d *sqltext.WindowDef, own *usageScope, f usage) {
 	if d != nil {
 		r.exprs(d.PartitionClause, own, f)
 		r.exprs(d.OrderClause, own, f)
@@ -273,75 +273,75 @@ func (r *reader) window(d *sqltext.WindowDef, own *names, f flow) {
 	}
 }
 
-func (r *reader) indirection(x *sqltext.A_Indirection, own *names, f flow) {
+func (r *columnUsage) indirection(x *sqltext.A_Indirection, own *usageScope, f usage) {
 	for _, n := range x.Indirection {
 		if i := n.GetAIndices(); i != nil {
 			r.expr(i.Lidx, own, f)
 			r.expr(i.Uidx, own, f)
 		}
 		if s := n.GetString_(); s != nil { // it may be a function in attribute notation
-			if r.isMeasure("", s.GetSval()) {
-				f |= compared
+			if r.isSimilarityFunction("", s.GetSval()) {
+				f |= usageSimilarity
 			}
-			r.functionReads("", s.GetSval())
+			r.addFunctionReads("", s.GetSval())
 		}
 	}
 	r.expr(x.Arg, own, f)
 }
 
-func (r *reader) subLink(s *sqltext.SubLink, own *names, f flow) {
-	if r.isLikeness(s.OperName) {
-		f |= compared
+func (r *columnUsage) subLink(s *sqltext.SubLink, own *usageScope, f usage) {
+	if r.isSimilarityOperator(s.OperName) {
+		f |= usageSimilarity
 	}
 	r.expr(s.Testexpr, own, f)
 	outs := r.subQuery(s.GetSubselect().GetSelectStmt(), own, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
 	// x IN (SELECT key FROM t) joins as x = key does.
 	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 &&
-		outs.rest == nil {
-		if a := r.only(s.Testexpr, own); a != nil {
-			r.meet(a, outs.outputs[0])
+		outs.unknown == nil {
+		if a := r.singleColumn(s.Testexpr, own); a != nil {
+			r.noteEqual(a, outs.outputs[0])
 		}
 	}
 }
 
 // subQuery visits a query in an expression, once, and marks what it returns.
-func (r *reader) subQuery(s *sqltext.SelectStmt, own *names, f flow, returned bool) *rows {
-	q := r.queries[s]
+func (r *columnUsage) subQuery(s *sqltext.SelectStmt, own *usageScope, f usage, returned bool) *resultColumns {
+	q := r.subqueries[s]
 	if q == nil {
-		outer := r.asked
-		if f&shows != 0 {
-			r.asked = shows // what its conditions let through is shown
+		outer := r.conditionUsage
+		if f&usageOutput != 0 {
+			r.conditionUsage = usageOutput // the output depends on its conditions
 		}
-		q = r.selectStmt(s, own, r.with_)
-		r.asked = outer
-		r.queries[s] = q
+		q = r.selectStmt(s, own, r.ctes)
+		r.conditionUsage = outer
+		r.subqueries[s] = q
 	}
 	if returned {
-		r.useRows(q, f)
+		r.markAllUsed(q, f)
 	}
 	return q
 }
 
-// call visits a call.
-func (r *reader) call(c *sqltext.FuncCall, own *names, f flow) {
+// call visits a function call.
+func (r *columnUsage) call(c *sqltext.FuncCall, own *usageScope, f usage) {
 	schema, name, _ := qualifiedName(c.Funcname)
 	inside := f
 	switch {
-	case r.isMeasure(schema, name):
-		inside |= compared
+	case r.isSimilarityFunction(schema, name):
+		inside |= usageSimilarity
 	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 &&
-		c.Args[0].GetColumnRef() != nil && f&compared == 0:
-		inside = tested // how many there are
+		c.Args[0].GetColumnRef() != nil && f&usageSimilarity == 0:
+		inside = usageNullTest // it depends on how many there are
 	}
 	r.exprs(c.Args, own, inside)
 	r.exprs(c.AggOrder, own, f)
 	r.expr(c.AggFilter, own, f)
 	r.window(c.Over, own, f)
-	r.functionReads(schema, name)
+	r.addFunctionReads(schema, name)
 }
 
-// functionReads adds what the policy says that a function of it reads.
-func (r *reader) functionReads(schema, name string) {
+// addFunctionReads adds the relations that, says the policy, a function of its list reads.
+func (r *columnUsage) addFunctionReads(schema, name string) {
 	if !r.pol.HasContracts() {
 		return
 	}
@@ -351,17 +351,17 @@ func (r *reader) functionReads(schema, name string) {
 			continue
 		}
 		if listed.Reads == nil {
-			one := r.mention(f.Name, "", nil)
-			one.source, one.through = "function", ""
-			one.reads = true
+			one := r.addRelation(f.Name, "", nil)
+			one.declaredSource, one.via = "function", ""
+			one.isRead = true
 			return
 		}
 		for _, reads := range listed.Reads {
 			relation, _ := r.snap.Relation(reads.Relation)
 			for _, source := range reads.Sources {
-				one := r.mention(reads.Relation, "", relation)
-				one.source, one.through = source, f.Name.String()
-				one.mark("", shows)
+				one := r.addRelation(reads.Relation, "", relation)
+				one.declaredSource, one.via = source, f.Name.String()
+				one.mark("", usageOutput)
 			}
 		}
 		return
@@ -369,26 +369,26 @@ func (r *reader) functionReads(schema, name string) {
 }
 
 // operation visits an operator.
-func (r *reader) operation(x *sqltext.A_Expr, own *names, f flow) {
+func (r *columnUsage) operation(x *sqltext.A_Expr, own *usageScope, f usage) {
 	switch x.Kind {
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 	default:
-		if _, name, _ := qualifiedName(x.Name); r.isLikeness(x.Name) && !r.isModulo(name, x, own) {
-			f |= compared
+		if _, name, _ := qualifiedName(x.Name); r.isSimilarityOperator(x.Name) && !r.isModulo(name, x, own) {
+			f |= usageSimilarity
 		}
 	}
 	r.expr(x.Lexpr, own, f)
 	r.expr(x.Rexpr, own, f)
 }
 
-// isLikeness tells whether an operator may measure how like two values are: by its name, or because only extensions
-// that are not known have it where it is looked for.
-func (r *reader) isLikeness(parts []*sqltext.Node) bool {
+// isSimilarityOperator tells whether an operator may compute a distance or a similarity. Its name may say so; or, where
+// it is looked for, only extensions that are not known have it.
+func (r *columnUsage) isSimilarityOperator(parts []*sqltext.Node) bool {
 	schema, name, ok := qualifiedName(parts)
 	if !ok || len(parts) == 0 {
 		return false
 	}
-	if likeness[name] {
+	if similarityOperators[name] {
 		return true
 	}
 	if schema == "pg_catalog" || schema == "" && r.snap.HasCatalogOperator(name) {
@@ -397,18 +397,20 @@ func (r *reader) isLikeness(parts []*sqltext.Node) bool {
 	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), UnknownOperator)
 }
 
-// likeness are the operators that measure how like two values are, by pgvector, cube, pg_trgm and btree_gist, and those
-// of PostgreSQL that have their names.
-var likeness = map[string]bool{
+// similarityOperators compute distances and similarities: those of pgvector, cube, pg_trgm and btree_gist, and those of
+// PostgreSQL by the same names.
+var similarityOperators = map[string]bool{
 	"<->": true, "<#>": true, "<=>": true, "<+>": true, "<~>": true, "<%>": true, "~>": true,
 	"%": true, "<%": true, "%>": true, "<<%": true, "%>>": true, "<<->": true, "<->>": true, "<<<->": true, "<->>>": true,
 }
 
-// measuring are the extensions whose functions and types measure likeness. All of theirs count.
-var measuring = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true, "earthdistance": true}
+// similarityExtensions have functions and types for similarity. All of theirs count.
+var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true,
+	"earthdistance": true}
 
-// isModulo tells whether % divides: one side is a number for certain, which no text or vector is cast to by itself.
-func (r *reader) isModulo(operator string, x *sqltext.A_Expr, own *names) bool {
+// isModulo tells whether % divides: one side is certain to be a number, and no text or vector is cast to a number
+// implicitly.
+func (r *columnUsage) isModulo(operator string, x *sqltext.A_Expr, own *usageScope) bool {
 	if operator != "%" || x.Kind != sqltext.AEXPR_OP {
 		return false
 	}
@@ -416,9 +418,9 @@ func (r *reader) isModulo(operator string, x *sqltext.A_Expr, own *names) bool {
 		if c := n.GetAConst(); c.GetIval() != nil || c.GetFval() != nil {
 			return true
 		}
-		if o := r.only(n, own); o != nil {
-			if b, _ := o.base(); b != nil && b.read.relation != nil && b.column != "" {
-				switch b.read.relation.Column(b.column).Type {
+		if o := r.singleColumn(n, own); o != nil {
+			if b, _ := o.baseColumn(); b != nil && b.relation.relation != nil && b.column != "" {
+				switch b.relation.relation.Column(b.column).Type {
 				case "smallint", "integer", "bigint", "numeric", "real", "double precision":
 					return true
 				}
@@ -428,10 +430,10 @@ func (r *reader) isModulo(operator string, x *sqltext.A_Expr, own *names) bool {
 	return false
 }
 
-// isMeasure tells whether a function that a name can mean, or a type in its place, measures likeness.
-func (r *reader) isMeasure(schema, name string) bool {
+// isSimilarityFunction tells whether a function, or a type in its place, that the name can mean computes similarity.
+func (r *columnUsage) isSimilarityFunction(schema, name string) bool {
 	for _, f := range r.snap.FunctionsNamed(schema, name) {
-		if measuring[f.Extension] {
+		if similarityExtensions[f.Extension] {
 			return true
 		}
 	}
@@ -443,8 +445,8 @@ func (r *reader) isMeasure(schema, name string) bool {
 	return false
 }
 
-// measures tells whether a type that a cast names is one of embeddings.
-func (r *reader) measures(t *sqltext.TypeName) bool {
+// isEmbeddingTypeName tells whether a cast names a type of embeddings.
+func (r *columnUsage) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {
 		return true
@@ -457,7 +459,7 @@ func (r *reader) measures(t *sqltext.TypeName) bool {
 	return false
 }
 
-// isEmbedding tells whether a type is, or holds, a vector: of pgvector or of cube.
+// isEmbedding tells whether a type is, or holds, a vector of pgvector or of cube.
 func (w *walker) isEmbedding(oid uint32) bool { return w.holdsEmbedding(oid, maxTypeDepth) }
 
 func (w *walker) holdsEmbedding(oid uint32, depth int) bool {

@@ -11,70 +11,71 @@ import (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // from visits the items of FROM and adds them to own.
-func (r *reader) from(list []*sqltext.Node, own *names, with *queriesInSight) {
+func (r *columnUsage) from(list []*sqltext.Node, own *usageScope, with *cteLevel) {
 	for _, n := range list {
-		own.items = append(own.items, r.item(n, own, with)...)
+		own.items = append(own.items, r.rangeItems(n, own, with)...)
 	}
 }
 
-// item visits one item of FROM. LATERAL sees what own has so far.
-func (r *reader) item(n *sqltext.Node, own *names, with *queriesInSight) []*item {
+// rangeItems visits one item of FROM. LATERAL sees the items that own has so far.
+func (r *columnUsage) rangeItems(n *sqltext.Node, own *usageScope, with *cteLevel) []*rangeItem {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return []*item{r.table(kind.RangeVar, with)}
+		return []*rangeItem{r.table(kind.RangeVar, with)}
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		parent := own.parent
-		if s.Lateral { // what it sees now: own has other items by the time that its columns are followed
-			parent = &names{items: slices.Clone(own.items), parent: own.parent}
+		if s.Lateral { // it sees the items so far: own has others by the time that its columns are followed
+			parent = &usageScope{items: slices.Clone(own.items), parent: own.parent}
 		}
-		q := r.renamed(r.query(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
-		return []*item{queryItem(s.GetAlias().GetAliasname(), q)}
+		q := r.renameColumns(r.query(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
+		return []*rangeItem{subqueryItem(s.GetAlias().GetAliasname(), q)}
 	case *sqltext.Node_RangeFunction:
-		return []*item{r.functionItem(kind.RangeFunction, own, with)}
+		return []*rangeItem{r.functionItem(kind.RangeFunction, own, with)}
 	case *sqltext.Node_RangeTableFunc:
 		f := kind.RangeTableFunc
-		own := &names{items: slices.Clone(own.items), parent: own.parent}
-		r.in(own, with, func() {
-			r.expr(f.Docexpr, own, shows)
-			r.expr(f.Rowexpr, own, shows)
+		own := &usageScope{items: slices.Clone(own.items), parent: own.parent}
+		r.withCTEs(own, with, func() {
+			r.expr(f.Docexpr, own, usageOutput)
+			r.expr(f.Rowexpr, own, usageOutput)
 			for _, n := range f.Namespaces {
-				r.expr(n.GetResTarget().GetVal(), own, shows)
+				r.expr(n.GetResTarget().GetVal(), own, usageOutput)
 			}
 			for _, n := range f.Columns {
-				r.expr(n.GetRangeTableFuncCol().GetColexpr(), own, shows)
-				r.expr(n.GetRangeTableFuncCol().GetColdefexpr(), own, shows)
+				r.expr(n.GetRangeTableFuncCol().GetColexpr(), own, usageOutput)
+				r.expr(n.GetRangeTableFuncCol().GetColdefexpr(), own, usageOutput)
 			}
 		})
-		return []*item{queryItem(f.GetAlias().GetAliasname(), &rows{rest: &output{expr: f.Docexpr, scope: own}})}
+		return []*rangeItem{subqueryItem(f.GetAlias().GetAliasname(),
+			&resultColumns{unknown: &outputColumn{expr: f.Docexpr, scope: own}})}
 	case *sqltext.Node_JoinExpr:
 		return r.join(kind.JoinExpr, own, with)
 	}
-	r.lost = true
+	r.incomplete = true
 	return nil
 }
 
-func queryItem(name string, q *rows) *item {
-	row := &output{from: append([]*output{}, q.outputs...)}
-	if q.rest != nil {
-		row.from = append(row.from, q.rest)
+func subqueryItem(name string, q *resultColumns) *rangeItem {
+	row := &outputColumn{sources: append([]*outputColumn{}, q.outputs...)}
+	if q.unknown != nil {
+		row.sources = append(row.sources, q.unknown)
 	}
-	return &item{name: name, rows: *q, row: row}
+	return &rangeItem{name: name, resultColumns: *q, wholeRow: row}
 }
 
-// functionItem is a function in FROM. What its columns are made of is what it is called with.
-func (r *reader) functionItem(f *sqltext.RangeFunction, own *names, with *queriesInSight) *item {
-	q := &rows{rest: &output{}}
+// functionItem is a function in FROM. Its columns come from its arguments.
+func (r *columnUsage) functionItem(f *sqltext.RangeFunction, own *usageScope, with *cteLevel) *rangeItem {
+	q := &resultColumns{unknown: &outputColumn{}}
 	name := f.GetAlias().GetAliasname()
-	scope := &names{items: slices.Clone(own.items), parent: own.parent}
-	r.in(scope, with, func() {
+	scope := &usageScope{items: slices.Clone(own.items), parent: own.parent}
+	r.withCTEs(scope, with, func() {
 		for i, n := range f.Functions {
 			parts := n.GetList().GetItems()
 			if len(parts) == 0 {
 				continue
 			}
-			r.expr(parts[0], scope, shows)
-			r.pass(q.rest, &output{expr: parts[0], scope: scope})
+			r.expr(parts[0], scope, usageOutput)
+			r.addSource(q.unknown, &outputColumn{expr: parts[0], scope: scope})
 			if called := parts[0].GetFuncCall().GetFuncname(); i == 0 && name == "" && len(called) > 0 {
 				name = called[len(called)-1].GetString_().GetSval()
 			}
@@ -83,16 +84,16 @@ func (r *reader) functionItem(f *sqltext.RangeFunction, own *names, with *querie
 	var columns []*sqltext.Node
 	columns = append(columns, f.GetAlias().GetColnames()...)
 	for _, n := range columns {
-		q.outputs = append(q.outputs, &output{name: n.GetString_().GetSval(), from: []*output{q.rest}})
+		q.outputs = append(q.outputs, &outputColumn{name: n.GetString_().GetSval(), sources: []*outputColumn{q.unknown}})
 	}
 	for _, n := range f.Coldeflist {
-		q.outputs = append(q.outputs, &output{name: n.GetColumnDef().GetColname(), from: []*output{q.rest}})
+		q.outputs = append(q.outputs, &outputColumn{name: n.GetColumnDef().GetColname(), sources: []*outputColumn{q.unknown}})
 	}
-	return queryItem(name, q)
+	return subqueryItem(name, q)
 }
 
 // table is a relation, or a WITH query, in FROM.
-func (r *reader) table(rv *sqltext.RangeVar, with *queriesInSight) *item {
+func (r *columnUsage) table(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
 	r.visited[rv] = true
 	alias := rv.GetAlias().GetAliasname()
 	if alias == "" {
@@ -100,113 +101,114 @@ func (r *reader) table(rv *sqltext.RangeVar, with *queriesInSight) *item {
 	}
 	if rv.GetSchemaname() == "" {
 		for frame := with; frame != nil; frame = frame.parent {
-			if q, ok := frame.names[rv.GetRelname()]; ok {
-				return queryItem(alias, r.renamed(q, rv.GetAlias().GetColnames()))
+			if q, ok := frame.queries[rv.GetRelname()]; ok {
+				return subqueryItem(alias, r.renameColumns(q, rv.GetAlias().GetColnames()))
 			}
 		}
 	}
 	name, found := r.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
 	if !found {
-		r.lost = true
-		return &item{name: alias, row: &output{}}
+		r.incomplete = true
+		return &rangeItem{name: alias, wholeRow: &outputColumn{}}
 	}
 	relation, _ := r.snap.Relation(name)
-	if f := r.protected[name]; f != nil {
+	if f := r.fragments[name]; f != nil {
 		relation = f.visible
 	}
-	if fetched := r.keyedBy[rv]; fetched != nil {
-		relation = fetched.keyed.visible
+	if fetched := r.keyLookups[rv]; fetched != nil {
+		relation = fetched.function.visible
 	}
-	one := r.mention(name, alias, relation)
-	it := &item{name: alias, read: one, row: &output{read: one}}
+	one := r.addRelation(name, alias, relation)
+	it := &rangeItem{name: alias, use: one, wholeRow: &outputColumn{relation: one}}
 	if rv.GetAlias() == nil {
 		it.relation = name
 	}
 	if relation == nil {
-		it.rest = &output{read: one}
+		it.unknown = &outputColumn{relation: one}
 		return it
 	}
-	var beneath *rows
+	var beneath *resultColumns
 	if relation.Kind == catalog.View && name.Schema != "pg_catalog" && name.Schema != "information_schema" {
-		beneath = r.viewRows(relation)
+		beneath = r.viewColumns(relation)
 	}
 	for i, c := range relation.Columns {
-		o := &output{name: c.Name, read: one, column: c.Name}
+		o := &outputColumn{name: c.Name, relation: one, column: c.Name}
 		if beneath != nil && i < len(beneath.outputs) {
-			o.from = []*output{beneath.outputs[i]}
+			o.sources = []*outputColumn{beneath.outputs[i]}
 		}
 		it.outputs = append(it.outputs, o)
 		if beneath != nil {
-			it.row.from = append(it.row.from, o)
+			it.wholeRow.sources = append(it.wholeRow.sources, o)
 		}
 	}
 	if len(rv.GetAlias().GetColnames()) > 0 {
-		it.rows = *r.renamed(&it.rows, rv.GetAlias().GetColnames())
+		it.resultColumns = *r.renameColumns(&it.resultColumns, rv.GetAlias().GetColnames())
 	}
 	return it
 }
 
-// viewRows follows the columns of a view into its own query. What cannot be followed counts as read in every way.
-func (r *reader) viewRows(view *catalog.Relation) *rows {
-	outer, outerWith, outerAsked := r.view, r.with_, r.asked
-	defer func() { r.view, r.with_, r.asked = outer, outerWith, outerAsked }()
-	if r.view == "" {
-		r.view = view.Name.String()
+// viewColumns follows the columns of a view into its own query. A view that it cannot follow counts as read in every
+// way.
+func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
+	outer, outerWith, outerAsked := r.viewName, r.ctes, r.conditionUsage
+	defer func() { r.viewName, r.ctes, r.conditionUsage = outer, outerWith, outerAsked }()
+	if r.viewName == "" {
+		r.viewName = view.Name.String()
 	}
-	r.with_ = nil
-	before := len(r.reads)
-	if r.views++; r.views <= maxViews {
+	r.ctes = nil
+	before := len(r.uses)
+	if r.viewCount++; r.viewCount <= maxViews {
 		if tree, refused := sqltext.Parse(view.Definition); refused == nil && len(tree.Stmts) == 1 &&
 			tree.Stmts[0].GetStmt().GetSelectStmt() != nil {
 			q := r.selectStmt(tree.Stmts[0].GetStmt().GetSelectStmt(), nil, nil)
-			if q.rest == nil && len(q.outputs) == len(view.Columns) {
+			if q.unknown == nil && len(q.outputs) == len(view.Columns) {
 				return q
 			}
 		}
 	}
-	for _, one := range r.reads[before:] {
-		one.mark("", shows|compared)
+	for _, one := range r.uses[before:] {
+		one.mark("", usageOutput|usageSimilarity)
 	}
-	return nil // the tables that it reads are added by typed
+	return nil // analyzeAccesses adds the tables that the view reads
 }
 
-// maxViews bounds the views that one statement opens, each mention counted.
+// maxViews bounds the mentions of views that one statement opens.
 const maxViews = 200
 
-func (r *reader) join(j *sqltext.JoinExpr, own *names, with *queriesInSight) []*item {
+func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
 	outside := own.items
-	left := r.item(j.Larg, own, with)
-	own.items = append(append([]*item{}, outside...), left...)
-	right := r.item(j.Rarg, own, with)
+	left := r.rangeItems(j.Larg, own, with)
+	own.items = append(append([]*rangeItem{}, outside...), left...)
+	right := r.rangeItems(j.Rarg, own, with)
 	own.items = outside
-	both := append(append([]*item{}, left...), right...)
+	both := append(append([]*rangeItem{}, left...), right...)
 	var shared []string
 	if j.IsNatural {
-		shared = common(left, right)
+		shared = commonColumns(left, right)
 	}
 	for _, n := range j.UsingClause {
 		shared = append(shared, n.GetString_().GetSval())
 	}
 	for _, name := range shared {
-		l, m := find(left, name), find(right, name)
-		for _, o := range append(append([]*output{}, l...), m...) {
-			r.use(o, r.asked)
+		l, m := columnsNamed(left, name), columnsNamed(right, name)
+		for _, o := range append(append([]*outputColumn{}, l...), m...) {
+			r.markUsed(o, r.conditionUsage)
 		}
 		if len(l) == 1 && len(m) == 1 {
-			r.meet(l[0], m[0])
+			r.noteEqual(l[0], m[0])
 		}
 	}
-	if j.IsNatural && (open(left) || open(right)) {
+	if j.IsNatural && (hasUnknownColumns(left) || hasUnknownColumns(right)) {
 		for _, it := range both {
-			r.use(it.row, shows|compared)
-			r.use(it.rest, shows|compared)
+			r.markUsed(it.wholeRow, usageOutput|usageSimilarity)
+			r.markUsed(it.unknown, usageOutput|usageSimilarity)
 		}
 	}
-	on := &names{items: both, parent: own.parent}
-	restricted := map[*read]bool{}
-	add := func(items []*item) {
+	on := &usageScope{items: both, parent: own.parent}
+	restricted := map[*relationUse]bool{}
+	add := func(items []*rangeItem) {
 		for _, it := range items {
-			it.each(func(one *read) { restricted[one] = true })
+			it.eachUse(func(one *relationUse) { restricted[one] = true })
 		}
 	}
 	switch j.Jointype {
@@ -217,72 +219,74 @@ func (r *reader) join(j *sqltext.JoinExpr, own *names, with *queriesInSight) []*
 	case sqltext.JOIN_RIGHT:
 		add(left)
 	}
-	r.in(on, with, func() { r.where(j.Quals, on, func(one *read) bool { return restricted[one] }) })
+	r.withCTEs(on, with, func() { r.where(j.Quals, on, func(one *relationUse) bool { return restricted[one] }) })
 	if j.Alias == nil {
 		if j.JoinUsingAlias != nil {
-			q := &rows{}
+			q := &resultColumns{}
 			for _, name := range shared {
-				q.outputs = append(q.outputs, &output{name: name, from: append(find(left, name), find(right, name)...)})
+				q.outputs = append(q.outputs,
+					&outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
 			}
-			both = append(both, queryItem(j.JoinUsingAlias.GetAliasname(), q))
+			both = append(both, subqueryItem(j.JoinUsingAlias.GetAliasname(), q))
 		}
 		return both
 	}
-	// The columns that are joined come first, once.
-	q := &rows{}
+	// The columns of USING come first, once.
+	q := &resultColumns{}
 	merged := map[string]bool{}
 	for _, name := range shared {
 		merged[name] = true
-		q.outputs = append(q.outputs, &output{name: name, from: append(find(left, name), find(right, name)...)})
+		q.outputs = append(q.outputs,
+			&outputColumn{name: name, sources: append(columnsNamed(left, name), columnsNamed(right, name)...)})
 	}
 	for _, it := range both {
 		for _, o := range it.outputs {
 			if !merged[o.name] {
-				q.outputs = append(q.outputs, &output{name: o.name, from: []*output{o}})
+				q.outputs = append(q.outputs, &outputColumn{name: o.name, sources: []*outputColumn{o}})
 			}
 		}
-		if it.rest != nil {
-			if q.rest == nil {
-				q.rest = &output{}
+		if it.unknown != nil {
+			if q.unknown == nil {
+				q.unknown = &outputColumn{}
 			}
-			r.pass(q.rest, it.rest)
+			r.addSource(q.unknown, it.unknown)
 		}
 	}
-	q = r.renamed(q, j.Alias.GetColnames())
-	out := queryItem(j.Alias.GetAliasname(), q)
+	q = r.renameColumns(q, j.Alias.GetColnames())
+	out := subqueryItem(j.Alias.GetAliasname(), q)
 	for _, it := range both {
-		it.each(func(one *read) { out.inside = append(out.inside, one) })
+		it.eachUse(func(one *relationUse) { out.joined = append(out.joined, one) })
 	}
-	return []*item{out}
+	return []*rangeItem{out}
 }
 
-// each visits the tables that an item is, or that are joined in it.
-func (it *item) each(f func(*read)) {
-	if it.read != nil {
-		f(it.read)
+// eachUse visits the tables that an item is, or that are joined in it.
+func (it *rangeItem) eachUse(f func(*relationUse)) {
+	if it.use != nil {
+		f(it.use)
 	}
-	for _, one := range it.inside {
+	for _, one := range it.joined {
 		f(one)
 	}
 }
 
-// open tells whether columns of an item are not known.
-func open(items []*item) bool {
+// hasUnknownColumns tells whether the columns of an item are not all known.
+func hasUnknownColumns(items []*rangeItem) bool {
 	for _, it := range items {
-		if it.rest != nil {
+		if it.unknown != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// common are the names that both sides of a NATURAL JOIN have.
-func common(left, right []*item) []string {
+// commonColumns are the names that both sides of a NATURAL JOIN have.
+func commonColumns(left, right []*rangeItem) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, it := range left {
 		for _, o := range it.outputs {
-			if !seen[o.name] && len(find(right, o.name)) > 0 {
+			if !seen[o.name] && len(columnsNamed(right, o.name)) > 0 {
 				out = append(out, o.name)
 			}
 			seen[o.name] = true
@@ -291,9 +295,9 @@ func common(left, right []*item) []string {
 	return out
 }
 
-// find returns the columns of that name.
-func find(items []*item, name string) []*output {
-	var out []*output
+// columnsNamed returns the columns of that name.
+func columnsNamed(items []*rangeItem, name string) []*outputColumn {
+	var out []*outputColumn
 	for _, it := range items {
 		for _, o := range it.outputs {
 			if o.name == name {
@@ -304,21 +308,21 @@ func find(items []*item, name string) []*output {
 	return out
 }
 
-// meet notes that two columns are equal.
-func (r *reader) meet(a, b *output) {
-	x, _ := a.base()
-	y, _ := b.base()
-	if x == nil || y == nil || x.read == y.read {
+// noteEqual notes that two columns are equal.
+func (r *columnUsage) noteEqual(a, b *outputColumn) {
+	x, _ := a.baseColumn()
+	y, _ := b.baseColumn()
+	if x == nil || y == nil || x.relation == y.relation {
 		return
 	}
-	for _, o := range []*output{x, y} {
-		if isKeyColumn(o.read.relation, o.column) {
-			o.read.joined = true
+	for _, o := range []*outputColumn{x, y} {
+		if isKeyColumn(o.relation.relation, o.column) {
+			o.relation.joinedByKey = true
 		}
 	}
 }
 
-// isKeyColumn tells whether a column is of the primary key, of a unique key or of a foreign key.
+// isKeyColumn tells whether a column belongs to the primary key, a unique key or a foreign key.
 func isKeyColumn(relation *catalog.Relation, column string) bool {
 	if relation == nil || column == "" {
 		return false
@@ -345,23 +349,23 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 	return false
 }
 
-// everyRead allows every table of the level.
-func everyRead(*read) bool { return true }
+// anyRelation allows every table of the level.
+func anyRelation(*relationUse) bool { return true }
 
-// where visits a condition. Where a column of a row's key must equal a constant for the row to be read, it is noted:
-// allowed tells for which tables the condition decides.
-func (r *reader) where(n *sqltext.Node, own *names, allowed func(*read) bool) {
+// where visits a condition. It notes columns that must equal a constant for a row to be read. allowed tells for which
+// tables the condition decides that.
+func (r *columnUsage) where(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {
 		return
 	}
-	r.expr(n, own, r.asked)
-	r.equalities(n, own, allowed)
+	r.expr(n, own, r.conditionUsage)
+	r.noteEqualities(n, own, allowed)
 }
 
-func (r *reader) equalities(n *sqltext.Node, own *names, allowed func(*read) bool) {
+func (r *columnUsage) noteEqualities(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		for _, part := range b.Args {
-			r.equalities(part, own, allowed)
+			r.noteEqualities(part, own, allowed)
 		}
 		return
 	}
@@ -385,29 +389,29 @@ func (r *reader) equalities(n *sqltext.Node, own *names, allowed func(*read) boo
 	default:
 		return
 	}
-	a, b := r.only(left, own), r.only(right, own)
+	a, b := r.singleColumn(left, own), r.singleColumn(right, own)
 	if a != nil && b != nil {
-		r.meet(a, b)
+		r.noteEqual(a, b)
 	}
 	if allowed == nil {
 		return
 	}
 	for _, pair := range [][2]any{{a, right}, {b, left}} {
-		o, value := pair[0].(*output), pair[1].(*sqltext.Node)
+		o, value := pair[0].(*outputColumn), pair[1].(*sqltext.Node)
 		if o == nil || !isConstant(value) {
 			continue
 		}
-		if base, direct := o.base(); base != nil && direct && own.holds(base.read) && allowed(base.read) {
-			base.read.keyed[base.column] = true
+		if base, direct := o.baseColumn(); base != nil && direct && own.hasUse(base.relation) && allowed(base.relation) {
+			base.relation.constantColumns[base.column] = true
 		}
 	}
 }
 
-// holds tells whether a table is an item of this level.
-func (s *names) holds(one *read) bool {
+// hasUse tells whether a table is an item of this level.
+func (s *usageScope) hasUse(one *relationUse) bool {
 	found := false
 	for _, it := range s.items {
-		it.each(func(r *read) { found = found || r == one })
+		it.eachUse(func(r *relationUse) { found = found || r == one })
 	}
 	return found
 }
@@ -420,13 +424,13 @@ func isConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetParamRef() != nil
 }
 
-// only returns the column that an expression is, where no other can be meant; else nil.
-func (r *reader) only(n *sqltext.Node, own *names) *output {
+// singleColumn returns the one column that an expression can mean; else nil.
+func (r *columnUsage) singleColumn(n *sqltext.Node, own *usageScope) *outputColumn {
 	c := n.GetColumnRef()
 	if c == nil || isStar(n) {
 		return nil
 	}
-	found := r.column(c, own)
+	found := r.resolveColumn(c, own)
 	if len(found) != 1 {
 		return nil
 	}

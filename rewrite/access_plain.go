@@ -6,19 +6,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// plainRead tells whether a statement returns rows of tables as they are: columns of them, of the rows that conditions
-// without sub-selects choose and join, so that each row of the result holds one row of each table. limit is the number
-// after LIMIT, or -1.
-func plainRead(n *sqltext.Node) (limit int64, plain bool) {
+// plainSelect tells whether a statement returns columns of tables as they are. Conditions without sub-selects choose
+// and join the rows, so that each row of the result holds one row of each table. limit is the number after LIMIT, or
+// -1.
+func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
 	switch {
 	case n.GetPrepareStmt() != nil:
-		return plainRead(n.GetPrepareStmt().Query)
+		return plainSelect(n.GetPrepareStmt().Query)
 	case n.GetDeclareCursorStmt() != nil:
-		return plainRead(n.GetDeclareCursorStmt().Query)
+		return plainSelect(n.GetDeclareCursorStmt().Query)
 	}
 	s := n.GetSelectStmt()
 	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) == 0 ||
-		slices.ContainsFunc(s.FromClause, notTables) ||
+		slices.ContainsFunc(s.FromClause, isNotTableOrJoin) ||
 		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 ||
 		len(s.ValuesLists) > 0 {
 		return -1, false
@@ -39,20 +39,19 @@ func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 	return limit, true
 }
 
-// singleRead tells whether it is a plain read of one table that it names once: each row of the result is one of the
-// table's.
-func singleRead(n *sqltext.Node) bool {
-	if _, plain := plainRead(n); !plain {
+// readsOneTableOnce tells whether a plain SELECT names one table, once: each row of the result is one of the table's.
+func readsOneTableOnce(n *sqltext.Node) bool {
+	if _, plain := plainSelect(n); !plain {
 		return false
 	}
 	counts, known := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
 	return known && counts["RangeVar"] == 1
 }
 
-// notTables tells whether an item of FROM is anything but a table, or tables that are joined.
-func notTables(n *sqltext.Node) bool {
+// isNotTableOrJoin tells whether an item of FROM is anything but a table or a join of tables.
+func isNotTableOrJoin(n *sqltext.Node) bool {
 	if j := n.GetJoinExpr(); j != nil {
-		return notTables(j.Larg) || notTables(j.Rarg)
+		return isNotTableOrJoin(j.Larg) || isNotTableOrJoin(j.Rarg)
 	}
 	return n.GetRangeVar() == nil
 }

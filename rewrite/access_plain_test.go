@@ -17,8 +17,8 @@ var rowsAsTheyAre = setOf("target_list from_clause where_clause sort_clause limi
 // check asks the grammar for what a SELECT can have besides.
 func TestPlainReads(t *testing.T) {
 	for sql, want := range map[string]struct {
-		limit  int64
-		single bool
+		limit         int64
+		isSingleTable bool
 	}{
 		"SELECT title FROM event LIMIT 5": {5, true},
 		"SELECT * FROM event":             {-1, true},
@@ -32,11 +32,11 @@ func TestPlainReads(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT title FROM event LIMIT 5":                                {5, true},
 	} {
 		stmt := parsed(t, sql)
-		if limit, plain := plainRead(stmt); !plain || limit != want.limit {
+		if limit, plain := plainSelect(stmt); !plain || limit != want.limit {
 			t.Errorf("%s: plain %v, limit %d", sql, plain, limit)
 		}
-		if singleRead(stmt) != want.single {
-			t.Errorf("%s: single %v", sql, !want.single)
+		if readsOneTableOnce(stmt) != want.isSingleTable {
+			t.Errorf("%s: single %v", sql, !want.isSingleTable)
 		}
 	}
 	seen := map[string]bool{}
@@ -75,10 +75,10 @@ func TestPlainReads(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT count(*) FROM event LIMIT 5",
 	} {
 		stmt := parsed(t, sql)
-		if _, plain := plainRead(stmt); plain {
+		if _, plain := plainSelect(stmt); plain {
 			t.Errorf("%s: its rows count as rows of tables", sql)
 		}
-		if singleRead(stmt) {
+		if readsOneTableOnce(stmt) {
 			t.Errorf("%s: its rows count as rows of one table", sql)
 		}
 		if s := stmt.GetSelectStmt(); s != nil {

@@ -6,11 +6,11 @@ import (
 )
 
 // statement visits one statement.
-func (r *reader) statement(stmt *sqltext.Node) {
+func (r *columnUsage) statement(stmt *sqltext.Node) {
 	switch n := stmt.GetNode().(type) {
 	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt,
 		*sqltext.Node_MergeStmt:
-		r.useRows(r.query(stmt, nil, nil), shows)
+		r.markAllUsed(r.query(stmt, nil, nil), usageOutput)
 	case *sqltext.Node_PrepareStmt:
 		r.statement(n.PrepareStmt.Query)
 	case *sqltext.Node_DeclareCursorStmt:
@@ -18,13 +18,13 @@ func (r *reader) statement(stmt *sqltext.Node) {
 	case *sqltext.Node_ExplainStmt:
 		r.statement(n.ExplainStmt.Query)
 	case *sqltext.Node_ExecuteStmt:
-		r.exprs(n.ExecuteStmt.Params, &names{}, shows)
+		r.exprs(n.ExecuteStmt.Params, &usageScope{}, usageOutput)
 	case *sqltext.Node_CopyStmt:
 		r.copyStmt(n.CopyStmt)
 	}
 }
 
-func (r *reader) copyStmt(c *sqltext.CopyStmt) {
+func (r *columnUsage) copyStmt(c *sqltext.CopyStmt) {
 	if c.Relation == nil {
 		r.statement(c.Query)
 		return
@@ -32,35 +32,35 @@ func (r *reader) copyStmt(c *sqltext.CopyStmt) {
 	if c.IsFrom {
 		t := r.writeTarget(c.Relation)
 		for _, n := range c.Attlist {
-			t.read.set[n.GetString_().GetSval()] = true
+			t.use.writtenColumns[n.GetString_().GetSval()] = true
 		}
 		if len(c.Attlist) == 0 {
 			for _, o := range t.outputs {
-				t.read.set[o.name] = true
+				t.use.writtenColumns[o.name] = true
 			}
 		}
-		r.where(c.WhereClause, &names{items: []*item{t}}, nil)
+		r.where(c.WhereClause, &usageScope{items: []*rangeItem{t}}, nil)
 		return
 	}
 	t := r.table(c.Relation, nil)
-	if t.read == nil {
-		r.lost = true
+	if t.use == nil {
+		r.incomplete = true
 		return
 	}
 	if len(c.Attlist) == 0 {
-		r.use(t.row, shows)
+		r.markUsed(t.wholeRow, usageOutput)
 	}
 	for _, n := range c.Attlist {
 		name := n.GetString_().GetSval()
-		t.read.mark(name, shows)
-		for _, o := range find([]*item{t}, name) {
-			r.use(o, shows)
+		t.use.mark(name, usageOutput)
+		for _, o := range columnsNamed([]*rangeItem{t}, name) {
+			r.markUsed(o, usageOutput)
 		}
 	}
 }
 
 // query visits a statement that may return rows.
-func (r *reader) query(n *sqltext.Node, parent *names, with *queriesInSight) *rows {
+func (r *columnUsage) query(n *sqltext.Node, parent *usageScope, with *cteLevel) *resultColumns {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		return r.selectStmt(kind.SelectStmt, parent, with)
@@ -73,17 +73,17 @@ func (r *reader) query(n *sqltext.Node, parent *names, with *queriesInSight) *ro
 	case *sqltext.Node_MergeStmt:
 		return r.mergeStmt(kind.MergeStmt, with)
 	}
-	r.lost = true
-	return &rows{}
+	r.incomplete = true
+	return &resultColumns{}
 }
 
-func (r *reader) selectStmt(s *sqltext.SelectStmt, parent *names, with *queriesInSight) *rows {
+func (r *columnUsage) selectStmt(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel) *resultColumns {
 	if s == nil {
-		return &rows{}
+		return &resultColumns{}
 	}
-	own := &names{parent: parent}
+	own := &usageScope{parent: parent}
 	with = r.with(s.WithClause, parent, with)
-	var q *rows
+	var q *resultColumns
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
 		q = r.union(s, parent, with, nil)
@@ -93,102 +93,103 @@ func (r *reader) selectStmt(s *sqltext.SelectStmt, parent *names, with *queriesI
 		r.from(s.FromClause, own, with)
 		q = r.targets(s.TargetList, own, with)
 	}
-	r.in(own, with, func() {
-		r.where(s.WhereClause, own, everyRead)
+	r.withCTEs(own, with, func() {
+		r.where(s.WhereClause, own, anyRelation)
 		for _, n := range s.DistinctClause {
 			if n.GetNode() == nil {
-				r.useRows(q, shows)
+				r.markAllUsed(q, usageOutput)
 			} else {
-				r.sorted(n, q, s.TargetList, own, false)
+				r.sortOrGroupItem(n, q, s.TargetList, own, false)
 			}
 		}
 		for _, n := range s.GroupClause {
-			r.sorted(n, q, s.TargetList, own, true)
+			r.sortOrGroupItem(n, q, s.TargetList, own, true)
 		}
-		r.expr(s.HavingClause, own, shows)
-		r.exprs(s.WindowClause, own, shows)
+		r.expr(s.HavingClause, own, usageOutput)
+		r.exprs(s.WindowClause, own, usageOutput)
 		for _, n := range s.SortClause {
-			r.sorted(n, q, s.TargetList, own, false)
+			r.sortOrGroupItem(n, q, s.TargetList, own, false)
 		}
-		r.expr(s.LimitOffset, own, shows)
-		r.expr(s.LimitCount, own, shows)
+		r.expr(s.LimitOffset, own, usageOutput)
+		r.expr(s.LimitCount, own, usageOutput)
 	})
 	return q
 }
 
-// in keeps the WITH queries that expressions see.
-func (r *reader) in(_ *names, with *queriesInSight, f func()) {
-	outer := r.with_
-	r.with_ = with
+// withCTEs runs f where expressions see these WITH queries.
+func (r *columnUsage) withCTEs(_ *usageScope, with *cteLevel, f func()) {
+	outer := r.ctes
+	r.ctes = with
 	f()
-	r.with_ = outer
+	r.ctes = outer
 }
 
-// union visits a set operation. into is, of a recursive query, what its own name offers.
-func (r *reader) union(s *sqltext.SelectStmt, parent *names, with *queriesInSight, into *rows) *rows {
+// union visits a set operation. into is what the name of a recursive query gives.
+func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel,
+	into *resultColumns) *resultColumns {
 	left := r.selectStmt(s.Larg, parent, with)
 	out := into
 	if out == nil {
-		out = &rows{}
+		out = &resultColumns{}
 	}
 	for i, o := range left.outputs {
 		if i < len(out.outputs) {
-			r.pass(out.outputs[i], o)
+			r.addSource(out.outputs[i], o)
 		} else {
-			out.outputs = append(out.outputs, &output{name: o.name, from: []*output{o}})
+			out.outputs = append(out.outputs, &outputColumn{name: o.name, sources: []*outputColumn{o}})
 		}
 	}
-	if left.rest != nil {
-		if out.rest == nil {
-			out.rest = &output{}
+	if left.unknown != nil {
+		if out.unknown == nil {
+			out.unknown = &outputColumn{}
 		}
-		r.pass(out.rest, left.rest)
+		r.addSource(out.unknown, left.unknown)
 	}
 	right := r.selectStmt(s.Rarg, parent, with)
 	for i, o := range right.outputs {
-		if i < len(out.outputs) && left.rest == nil && right.rest == nil {
-			r.pass(out.outputs[i], o)
+		if i < len(out.outputs) && left.unknown == nil && right.unknown == nil {
+			r.addSource(out.outputs[i], o)
 			continue
 		}
-		// Which column goes into which is not known.
-		if out.rest == nil {
-			out.rest = &output{}
+		// Which column goes into which output is not known.
+		if out.unknown == nil {
+			out.unknown = &outputColumn{}
 		}
-		r.pass(out.rest, o)
+		r.addSource(out.unknown, o)
 		for _, into := range out.outputs {
-			r.pass(into, o)
+			r.addSource(into, o)
 		}
 	}
-	if right.rest != nil {
-		if out.rest == nil {
-			out.rest = &output{}
+	if right.unknown != nil {
+		if out.unknown == nil {
+			out.unknown = &outputColumn{}
 		}
-		r.pass(out.rest, right.rest)
+		r.addSource(out.unknown, right.unknown)
 		for _, into := range out.outputs {
-			r.pass(into, right.rest)
+			r.addSource(into, right.unknown)
 		}
 	}
-	if left.rest != nil { // a column of the left may stand anywhere as well
+	if left.unknown != nil { // a column of the left side may have any place
 		for _, into := range out.outputs {
-			r.pass(into, left.rest)
+			r.addSource(into, left.unknown)
 		}
 	}
 	if !s.All || s.Op != sqltext.SETOP_UNION {
-		r.useRows(out, shows) // rows are compared: equal ones become one, or meet
+		r.markAllUsed(out, usageOutput) // rows are compared: equal ones become one, or are left out
 	}
 	return out
 }
 
-func (r *reader) values(s *sqltext.SelectStmt, own *names, with *queriesInSight) *rows {
-	q := &rows{}
-	r.in(own, with, func() {
+func (r *columnUsage) values(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
+	q := &resultColumns{}
+	r.withCTEs(own, with, func() {
 		for _, row := range s.ValuesLists {
 			for i, n := range row.GetList().GetItems() {
-				r.expr(n, own, shows)
+				r.expr(n, own, usageOutput)
 				if i == len(q.outputs) {
-					q.outputs = append(q.outputs, &output{name: "column" + itoa(i+1)})
+					q.outputs = append(q.outputs, &outputColumn{name: "column" + itoa(i+1)})
 				}
-				r.pass(q.outputs[i], &output{expr: n, scope: own})
+				r.addSource(q.outputs[i], &outputColumn{expr: n, scope: own})
 			}
 		}
 	})
@@ -196,72 +197,73 @@ func (r *reader) values(s *sqltext.SelectStmt, own *names, with *queriesInSight)
 }
 
 // with visits WITH queries.
-func (r *reader) with(c *sqltext.WithClause, parent *names, outer *queriesInSight) *queriesInSight {
+func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cteLevel) *cteLevel {
 	if c == nil {
 		return outer
 	}
-	own := &queriesInSight{parent: outer, names: map[string]*rows{}}
-	entries := make([]*rows, len(c.Ctes))
+	own := &cteLevel{parent: outer, queries: map[string]*resultColumns{}}
+	entries := make([]*resultColumns, len(c.Ctes))
 	if c.Recursive {
 		for i, n := range c.Ctes {
-			entries[i] = recursiveRows(n.GetCommonTableExpr())
-			own.names[n.GetCommonTableExpr().GetCtename()] = entries[i]
+			entries[i] = recursiveColumns(n.GetCommonTableExpr())
+			own.queries[n.GetCommonTableExpr().GetCtename()] = entries[i]
 		}
 	}
 	for i, n := range c.Ctes {
 		cte := n.GetCommonTableExpr()
-		var q *rows
+		var q *resultColumns
 		if s := cte.GetCtequery().GetSelectStmt(); c.Recursive && s != nil && s.Op != sqltext.SETOP_NONE &&
 			s.WithClause == nil && len(s.SortClause) == 0 && s.LimitCount == nil && s.LimitOffset == nil {
 			q = r.union(s, parent, own, nil)
 		} else {
 			q = r.query(cte.GetCtequery(), parent, own)
 		}
-		var marks []*output
+		var marks []*outputColumn
 		if cycle := cte.GetCycleClause(); cycle != nil {
-			r.expr(cycle.CycleMarkValue, &names{}, shows)
-			r.expr(cycle.CycleMarkDefault, &names{}, shows)
+			r.expr(cycle.CycleMarkValue, &usageScope{}, usageOutput)
+			r.expr(cycle.CycleMarkDefault, &usageScope{}, usageOutput)
 		}
-		if cte.GetCycleClause() != nil || cte.GetSearchClause() != nil { // columns are added, of the values of others
-			r.useRows(q, shows)
-			marks = append(marks, &output{from: append([]*output{}, q.outputs...)})
+		// they add columns that are made of the others' values
+		if cte.GetCycleClause() != nil || cte.GetSearchClause() != nil {
+			r.markAllUsed(q, usageOutput)
+			marks = append(marks, &outputColumn{sources: append([]*outputColumn{}, q.outputs...)})
 		}
-		q = r.renamed(q, cte.GetAliascolnames())
+		q = r.renameColumns(q, cte.GetAliascolnames())
 		if len(marks) > 0 {
-			if q.rest != nil {
-				marks[0].from = append(marks[0].from, q.rest)
+			if q.unknown != nil {
+				marks[0].sources = append(marks[0].sources, q.unknown)
 			}
-			q = &rows{outputs: q.outputs, rest: marks[0]}
+			q = &resultColumns{outputs: q.outputs, unknown: marks[0]}
 		}
-		if entries[i] != nil { // those who have named it already get what it offers
+		if entries[i] != nil { // what has named it already gets its columns
 			entry := entries[i]
 			for j, o := range q.outputs {
 				if j < len(entry.outputs) {
-					r.pass(entry.outputs[j], o)
+					r.addSource(entry.outputs[j], o)
 				}
 			}
 			for _, o := range q.outputs {
-				r.pass(entry.rest, o)
+				r.addSource(entry.unknown, o)
 			}
-			if q.rest != nil {
-				r.pass(entry.rest, q.rest)
+			if q.unknown != nil {
+				r.addSource(entry.unknown, q.unknown)
 				for _, o := range entry.outputs {
-					r.pass(o, q.rest)
+					r.addSource(o, q.unknown)
 				}
 			}
 			continue
 		}
-		own.names[cte.GetCtename()] = q
+		own.queries[cte.GetCtename()] = q
 	}
 	return own
 }
 
-// recursiveRows are what a query of WITH RECURSIVE offers before it was visited: the names that are plain to see, and
-// others.
-func recursiveRows(cte *sqltext.CommonTableExpr) *rows {
-	q := &rows{rest: &output{}}
+// recursiveColumns are the columns of a WITH RECURSIVE query before it is visited: those whose names the text shows,
+// and others.
+func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
+	q := &resultColumns{unknown: &outputColumn{}}
 	for _, n := range cte.GetAliascolnames() {
-		q.outputs = append(q.outputs, &output{name: n.GetString_().GetSval()})
+		q.outputs = append(q.outputs, &outputColumn{name: n.GetString_().GetSval()})
 	}
 	if len(q.outputs) > 0 {
 		return q
@@ -272,83 +274,85 @@ func recursiveRows(cte *sqltext.CommonTableExpr) *rows {
 	}
 	for _, n := range s.GetTargetList() {
 		t := n.GetResTarget()
-		if isStar(t.GetVal()) || t.GetVal().GetAIndirection() != nil || t.GetName() == "" && t.GetVal().GetColumnRef() == nil {
+		if isStar(t.GetVal()) || t.GetVal().GetAIndirection() != nil ||
+			t.GetName() == "" && t.GetVal().GetColumnRef() == nil {
 			break
 		}
-		q.outputs = append(q.outputs, &output{name: outputName(t)})
+		q.outputs = append(q.outputs, &outputColumn{name: outputName(t)})
 	}
 	return q
 }
 
-// renamed gives columns the names of an alias.
-func (r *reader) renamed(q *rows, aliases []*sqltext.Node) *rows {
+// renameColumns gives columns the names of an alias.
+func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *resultColumns {
 	if len(aliases) == 0 {
 		return q
 	}
-	out := &rows{rest: q.rest}
+	out := &resultColumns{unknown: q.unknown}
 	for i, o := range q.outputs {
 		name := o.name
 		if i < len(aliases) {
 			name = aliases[i].GetString_().GetSval()
 		}
-		out.outputs = append(out.outputs, &output{name: name, from: []*output{o}})
+		out.outputs = append(out.outputs, &outputColumn{name: name, sources: []*outputColumn{o}})
 	}
-	for i := len(q.outputs); i < len(aliases) && q.rest != nil; i++ {
-		out.outputs = append(out.outputs, &output{name: aliases[i].GetString_().GetSval(), from: []*output{q.rest}})
+	for i := len(q.outputs); i < len(aliases) && q.unknown != nil; i++ {
+		out.outputs = append(out.outputs,
+			&outputColumn{name: aliases[i].GetString_().GetSval(), sources: []*outputColumn{q.unknown}})
 	}
-	if q.rest != nil && len(q.outputs) > 0 { // further columns may come before those that are known
+	if q.unknown != nil && len(q.outputs) > 0 { // unknown columns may come before the known ones
 		for _, o := range out.outputs {
-			o.from = append(o.from, q.rest)
+			o.sources = append(o.sources, q.unknown)
 		}
 	}
 	return out
 }
 
-// maxCopies bounds the outputs that stars make. Beyond it columns are not told apart.
+// maxStarOutputs bounds the outputs that stars make. Beyond it columns are not told apart.
 const maxStarOutputs = 100_000
 
-// targets visits what a SELECT or RETURNING returns. A column that is only passed on is marked when it is used.
-func (r *reader) targets(list []*sqltext.Node, own *names, with *queriesInSight) *rows {
-	q := &rows{}
-	r.in(own, with, func() {
+// targets visits the target list of a SELECT or RETURNING. A column that it passes on is marked when something uses it.
+func (r *columnUsage) targets(list []*sqltext.Node, own *usageScope, with *cteLevel) *resultColumns {
+	q := &resultColumns{}
+	r.withCTEs(own, with, func() {
 		for _, n := range list {
 			t := n.GetResTarget()
 			val := t.GetVal()
 			switch c := val.GetColumnRef(); {
 			case c != nil && isStar(val):
-				for _, it := range r.starred(c, own) {
-					if r.copies += len(it.outputs); r.copies > maxStarOutputs {
-						r.useRows(&it.rows, shows|compared)
-						r.use(it.row, shows|compared)
+				for _, it := range r.starItems(c, own) {
+					if r.starOutputs += len(it.outputs); r.starOutputs > maxStarOutputs {
+						r.markAllUsed(&it.resultColumns, usageOutput|usageSimilarity)
+						r.markUsed(it.wholeRow, usageOutput|usageSimilarity)
 						continue
 					}
 					for _, o := range it.outputs {
-						o.idle()
-						q.outputs = append(q.outputs, &output{name: o.name, from: []*output{o}})
+						o.noteUnused()
+						q.outputs = append(q.outputs, &outputColumn{name: o.name, sources: []*outputColumn{o}})
 					}
-					if it.rest != nil || it.outputs == nil {
-						if q.rest == nil {
-							q.rest = &output{}
+					if it.unknown != nil || it.outputs == nil {
+						if q.unknown == nil {
+							q.unknown = &outputColumn{}
 						}
-						it.row.idle()
-						r.pass(q.rest, it.row)
-						r.pass(q.rest, it.rest)
+						it.wholeRow.noteUnused()
+						r.addSource(q.unknown, it.wholeRow)
+						r.addSource(q.unknown, it.unknown)
 					}
 				}
 			case c != nil:
-				found := r.column(c, own)
+				found := r.resolveColumn(c, own)
 				for _, o := range found {
-					o.idle()
+					o.noteUnused()
 				}
-				q.outputs = append(q.outputs, &output{name: outputName(t), named: true, from: found})
+				q.outputs = append(q.outputs, &outputColumn{name: outputName(t), hasOwnName: true, sources: found})
 			default:
-				r.expr(val, own, shows)
-				o := &output{name: outputName(t), named: t.Name != "", expr: val, scope: own}
+				r.expr(val, own, usageOutput)
+				o := &outputColumn{name: outputName(t), hasOwnName: t.Name != "", expr: val, scope: own}
 				if parts := val.GetAIndirection().GetIndirection(); len(parts) > 0 && parts[len(parts)-1].GetAStar() != nil {
-					if q.rest == nil {
-						q.rest = &output{}
+					if q.unknown == nil {
+						q.unknown = &outputColumn{}
 					}
-					r.pass(q.rest, o)
+					r.addSource(q.unknown, o)
 					continue
 				}
 				q.outputs = append(q.outputs, o)
@@ -358,13 +362,13 @@ func (r *reader) targets(list []*sqltext.Node, own *names, with *queriesInSight)
 	return q
 }
 
-// starred are the items that * or x.* means.
-func (r *reader) starred(c *sqltext.ColumnRef, own *names) []*item {
+// starItems are the items that * or x.* means.
+func (r *columnUsage) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
 	switch len(c.Fields) {
 	case 1:
 		return own.items
 	case 2:
-		if found := own.called(c.Fields[0].GetString_().GetSval()); len(found) > 0 {
+		if found := own.itemsNamed(c.Fields[0].GetString_().GetSval()); len(found) > 0 {
 			return found
 		}
 	case 3:
@@ -372,109 +376,112 @@ func (r *reader) starred(c *sqltext.ColumnRef, own *names) []*item {
 			return found
 		}
 	}
-	r.everything(own, shows|compared)
+	r.markEverything(own, usageOutput|usageSimilarity)
 	return nil
 }
 
-// sorted visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an
+// sortOrGroupItem visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an
 // expression.
-func (r *reader) sorted(n *sqltext.Node, q *rows, targets []*sqltext.Node, own *names, group bool) {
+func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets []*sqltext.Node, own *usageScope,
+	group bool) {
 	switch {
 	case n.GetSortBy() != nil:
-		r.sorted(n.GetSortBy().GetNode(), q, targets, own, group)
+		r.sortOrGroupItem(n.GetSortBy().GetNode(), q, targets, own, group)
 		return
 	case n.GetGroupingSet() != nil:
 		for _, part := range n.GetGroupingSet().GetContent() {
-			r.sorted(part, q, targets, own, group)
+			r.sortOrGroupItem(part, q, targets, own, group)
 		}
 		return
 	case group && n.GetRowExpr() != nil:
 		for _, part := range n.GetRowExpr().GetArgs() {
-			r.sorted(part, q, targets, own, group)
+			r.sortOrGroupItem(part, q, targets, own, group)
 		}
 		return
 	case n.GetList() != nil:
 		for _, part := range n.GetList().GetItems() {
-			r.sorted(part, q, targets, own, group)
+			r.sortOrGroupItem(part, q, targets, own, group)
 		}
 		return
 	case n.GetAConst() != nil:
-		if i := int(n.GetAConst().GetIval().GetIval()); q.rest == nil && i > 0 && i <= len(q.outputs) {
-			r.use(q.outputs[i-1], shows)
+		if i := int(n.GetAConst().GetIval().GetIval()); q.unknown == nil && i > 0 && i <= len(q.outputs) {
+			r.markUsed(q.outputs[i-1], usageOutput)
 		} else {
-			r.useRows(q, shows)
+			r.markAllUsed(q, usageOutput)
 		}
 		return
 	}
 	c := n.GetColumnRef()
 	if c == nil || len(c.Fields) != 1 || isStar(n) {
-		r.expr(n, own, shows)
+		r.expr(n, own, usageOutput)
 		return
 	}
 	name := c.Fields[0].GetString_().GetSval()
-	matched := r.useNamed(q, name, targets != nil)
+	matched := r.markNamedUsed(q, name, targets != nil)
 	switch {
-	case matched && (!group || !own.has(name)): // GROUP BY looks for a column of FROM first
-	case own.knows(name):
-		r.expr(n, own, shows)
-	default: // a name that PostgreSQL gives a result column, or none
-		r.useRows(q, shows)
+	case matched && (!group || !own.hasColumn(name)): // GROUP BY looks for a column of FROM first
+	case own.mayResolve(name):
+		r.expr(n, own, usageOutput)
+	default: // a name that PostgreSQL chooses for a result column, or none
+		r.markAllUsed(q, usageOutput)
 	}
 }
 
-// has tells whether an item of this level has, or may have, a column of that name.
-func (s *names) has(name string) bool { return len(find(s.items, name)) > 0 || open(s.items) }
+// hasColumn tells whether an item of this level has, or may have, a column of that name.
+func (s *usageScope) hasColumn(name string) bool {
+	return len(columnsNamed(s.items, name)) > 0 || hasUnknownColumns(s.items)
+}
 
-// knows tells whether a name may be a column, or a row, of this level or one around it.
-func (s *names) knows(name string) bool {
+// mayResolve tells whether a name may be a column, or a row, of this level or one around it.
+func (s *usageScope) mayResolve(name string) bool {
 	for ; s != nil; s = s.parent {
-		if s.has(name) || len(s.called(name)) > 0 {
+		if s.hasColumn(name) || len(s.itemsNamed(name)) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *reader) writeTarget(rv *sqltext.RangeVar) *item {
-	before := len(r.reads)
+func (r *columnUsage) writeTarget(rv *sqltext.RangeVar) *rangeItem {
+	before := len(r.uses)
 	t := r.table(rv, nil)
-	if t.read == nil {
-		r.lost = true
-		t.read = r.mention(catalog.Name{}, "", nil)
+	if t.use == nil {
+		r.incomplete = true
+		t.use = r.addRelation(catalog.Name{}, "", nil)
 	}
-	for _, one := range r.reads[before:] { // of a view, what is written through it as well
-		one.written = true
+	for _, one := range r.uses[before:] { // the tables under a view are written, too
+		one.isTarget = true
 	}
 	return t
 }
 
-func (r *reader) insertStmt(s *sqltext.InsertStmt, with *queriesInSight) *rows {
+func (r *columnUsage) insertStmt(s *sqltext.InsertStmt, with *cteLevel) *resultColumns {
 	with = r.with(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
-	own := &names{items: []*item{t}}
-	r.in(own, with, func() { r.places(t, s.Cols) })
+	own := &usageScope{items: []*rangeItem{t}}
+	r.withCTEs(own, with, func() { r.targetColumns(t, s.Cols) })
 	if source := s.GetSelectStmt().GetSelectStmt(); source != nil {
 		if len(s.Cols) == 0 {
 			width, known := sourceWidth(source)
 			for i, o := range t.outputs {
 				if !known || i < width {
-					t.read.set[o.name] = true
+					t.use.writtenColumns[o.name] = true
 				}
 			}
 		}
-		r.useRows(r.selectStmt(source, nil, with), shows)
+		r.markAllUsed(r.selectStmt(source, nil, with), usageOutput)
 	}
 	if c := s.OnConflictClause; c != nil {
-		r.in(own, with, func() {
+		r.withCTEs(own, with, func() {
 			for _, n := range c.GetInfer().GetIndexElems() {
-				r.expr(n.GetIndexElem().GetExpr(), own, filters)
+				r.expr(n.GetIndexElem().GetExpr(), own, usageFilter)
 			}
-			r.expr(c.GetInfer().GetWhereClause(), own, filters)
-			excluded := &item{name: "excluded", row: &output{}}
+			r.expr(c.GetInfer().GetWhereClause(), own, usageFilter)
+			excluded := &rangeItem{name: "excluded", wholeRow: &outputColumn{}}
 			for _, o := range t.outputs {
-				excluded.outputs = append(excluded.outputs, &output{name: o.name})
+				excluded.outputs = append(excluded.outputs, &outputColumn{name: o.name})
 			}
-			inner := &names{items: []*item{t, excluded}}
+			inner := &usageScope{items: []*rangeItem{t, excluded}}
 			r.setList(t, c.TargetList, inner)
 			r.where(c.WhereClause, inner, nil)
 		})
@@ -482,58 +489,58 @@ func (r *reader) insertStmt(s *sqltext.InsertStmt, with *queriesInSight) *rows {
 	return r.targets(s.ReturningList, own, with)
 }
 
-// places visits the columns that an INSERT names, of which one may have a subscript that is an expression.
-func (r *reader) places(t *item, list []*sqltext.Node) {
+// targetColumns visits the columns that an INSERT names. A subscript of one may be an expression.
+func (r *columnUsage) targetColumns(t *rangeItem, list []*sqltext.Node) {
 	for _, n := range list {
-		t.read.set[n.GetResTarget().GetName()] = true
+		t.use.writtenColumns[n.GetResTarget().GetName()] = true
 		for _, part := range n.GetResTarget().GetIndirection() {
-			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, &names{}, shows)
+			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, &usageScope{}, usageOutput)
 		}
 	}
 }
 
-func (r *reader) setList(t *item, list []*sqltext.Node, own *names) {
+func (r *columnUsage) setList(t *rangeItem, list []*sqltext.Node, own *usageScope) {
 	for _, n := range list {
 		target := n.GetResTarget()
-		t.read.set[target.GetName()] = true
+		t.use.writtenColumns[target.GetName()] = true
 		for _, part := range target.GetIndirection() {
-			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, own, shows)
+			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, own, usageOutput)
 		}
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
-			r.expr(m.Source, own, shows)
+			r.expr(m.Source, own, usageOutput)
 		} else {
-			r.expr(target.GetVal(), own, shows)
+			r.expr(target.GetVal(), own, usageOutput)
 		}
 	}
 }
 
-func (r *reader) updateStmt(s *sqltext.UpdateStmt, with *queriesInSight) *rows {
+func (r *columnUsage) updateStmt(s *sqltext.UpdateStmt, with *cteLevel) *resultColumns {
 	with = r.with(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
-	own := &names{items: []*item{t}}
+	own := &usageScope{items: []*rangeItem{t}}
 	r.from(s.FromClause, own, with)
-	r.in(own, with, func() {
+	r.withCTEs(own, with, func() {
 		r.setList(t, s.TargetList, own)
-		r.where(s.WhereClause, own, everyRead)
+		r.where(s.WhereClause, own, anyRelation)
 	})
 	return r.targets(s.ReturningList, own, with)
 }
 
-func (r *reader) deleteStmt(s *sqltext.DeleteStmt, with *queriesInSight) *rows {
+func (r *columnUsage) deleteStmt(s *sqltext.DeleteStmt, with *cteLevel) *resultColumns {
 	with = r.with(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
-	own := &names{items: []*item{t}}
+	own := &usageScope{items: []*rangeItem{t}}
 	r.from(s.UsingClause, own, with)
-	r.in(own, with, func() { r.where(s.WhereClause, own, everyRead) })
+	r.withCTEs(own, with, func() { r.where(s.WhereClause, own, anyRelation) })
 	return r.targets(s.ReturningList, own, with)
 }
 
-func (r *reader) mergeStmt(s *sqltext.MergeStmt, with *queriesInSight) *rows {
+func (r *columnUsage) mergeStmt(s *sqltext.MergeStmt, with *cteLevel) *resultColumns {
 	with = r.with(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
-	own := &names{items: []*item{t}}
+	own := &usageScope{items: []*rangeItem{t}}
 	r.from([]*sqltext.Node{s.SourceRelation}, own, with)
-	r.in(own, with, func() {
+	r.withCTEs(own, with, func() {
 		r.where(s.JoinCondition, own, nil)
 		for _, n := range s.MergeWhenClauses {
 			c := n.GetMergeWhenClause()
@@ -542,10 +549,10 @@ func (r *reader) mergeStmt(s *sqltext.MergeStmt, with *queriesInSight) *rows {
 			case sqltext.CMD_UPDATE:
 				r.setList(t, c.TargetList, own)
 			case sqltext.CMD_INSERT:
-				r.places(t, c.GetTargetList())
-				r.exprs(c.GetValues(), own, shows)
+				r.targetColumns(t, c.GetTargetList())
+				r.exprs(c.GetValues(), own, usageOutput)
 			}
 		}
 	})
-	return &rows{}
+	return &resultColumns{}
 }

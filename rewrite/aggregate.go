@@ -14,26 +14,27 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// aggregation is a SELECT that aggregates directly over a table of which some rows count in groups only.
+// aggregation is a SELECT that aggregates directly over a table some of whose rows count in groups only.
 type aggregation struct {
 	query *sqltext.SelectStmt
 	item  *fromItem // the table
-	items int       // of the query's FROM
+	items int       // how many items the query's FROM has
 }
 
-// aggregation notes a SELECT that aggregates over such a table. A SELECT that does not, or that reads it through a
-// sub-select, reads the rows that show one by one.
-func (w *walker) aggregation(s *sqltext.SelectStmt, own *scope) {
+// noteAggregation notes a SELECT that aggregates over such a table. A SELECT without aggregates, or that reads the
+// table through a sub-select, reads the visible rows one by one.
+func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope) {
 	for _, item := range own.items {
-		if item.ref != nil && item.ref.fragment != nil && item.ref.fragment.aggregate != nil && w.aggregates(s) {
+		if item.ref != nil && item.ref.fragment != nil && item.ref.fragment.aggregate != nil && w.isGrouped(s) {
 			w.aggregations = append(w.aggregations, aggregation{s, item, len(own.items)})
 			return
 		}
 	}
 }
 
-// aggregates tells whether a SELECT has groups. What it does not recognise is answered from the visible rows.
-func (w *walker) aggregates(s *sqltext.SelectStmt) bool {
+// isGrouped tells whether a SELECT has groups or aggregates. A SELECT that it does not recognise reads the visible
+// rows.
+func (w *walker) isGrouped(s *sqltext.SelectStmt) bool {
 	if len(s.GroupClause) > 0 || s.HavingClause != nil {
 		return true
 	}
@@ -47,7 +48,7 @@ func (w *walker) aggregates(s *sqltext.SelectStmt) bool {
 	return false
 }
 
-// callsAggregate looks for the call of an aggregate, but not inside sub-selects.
+// callsAggregate looks for the call of an aggregate outside of sub-selects.
 func (w *walker) callsAggregate(tree proto.Message) (found bool) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		switch n := m.(type) {
@@ -84,9 +85,9 @@ var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bo
 	regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp
 	string_agg sum var_pop var_samp variance xmlagg`)
 
-// reckoning are the functions that an aggregate may use on dimensions and on what it returns. None is volatile: one
-// that is could choose single rows.
-var reckoning = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div extract floor format initcap left length lower lpad
+// cellFunctions are the functions that such a statement may apply to dimensions and to what its aggregates return. None
+// is volatile: a volatile one could choose single rows.
+var cellFunctions = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div extract floor format initcap left length lower lpad
 	ltrim mod now power replace right round rpad rtrim sign split_part sqrt statement_timestamp strpos substr substring to_char timezone
 	transaction_timestamp trunc upper`)
 
@@ -98,32 +99,32 @@ func setOf(words string) map[string]bool {
 	return out
 }
 
-// aggregateStatement sends the text to the group view if it is an aggregate that may be answered from there, and refuses
-// any other aggregate over the table. It returns false if there is none.
+// aggregateStatement sends the text to the group view if that can answer its aggregate, and refuses any other aggregate
+// over the table. It returns false if there is none.
 func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bool {
 	if len(w.aggregations) == 0 || w.refused != nil {
 		return false
 	}
 	first := w.aggregations[0]
-	j := &grouping{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate,
-		at: -1, keys: map[string]bool{}}
+	j := &aggregateCheck{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate,
+		at: -1, fixedDimensions: map[string]bool{}}
 	switch s := tree.Stmts[0].GetStmt().GetSelectStmt(); {
-	case w.view:
+	case w.isView:
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 			"a view cannot aggregate over %q, which the policy lets count in groups", j.ref.name.String()).
 			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out " +
 				"of the policy, and let agents send its query themselves."))
 		return false
 	case len(tree.Stmts) != 1:
-		j.no(-1, "it is one of several statements of a message")
+		j.reject(-1, "it is one of several statements of a message")
 	case s != first.query || len(w.aggregations) != 1:
-		j.no(-1, "it is a part of another statement")
+		j.reject(-1, "it is a part of another statement")
 	case first.items != 1 || len(w.references) != 1 || first.item.ref.node == nil:
-		j.no(-1, "it reads something besides")
+		j.reject(-1, "it reads something besides")
 	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
-		j.no(-1, "it does not begin with SELECT")
-	case j.ref.kept != "":
-		j.no(j.ref.start, "the table stands with %s", j.ref.kept)
+		j.reject(-1, "it does not begin with SELECT")
+	case j.ref.notInjectedBecause != mayInject:
+		j.reject(j.ref.start, "the table stands with %s", j.ref.notInjectedBecause)
 	case w.mode == RLS:
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 			"aggregates over %q cannot be answered at this moment", j.ref.name.String()).
@@ -131,13 +132,13 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 				"stays so, pgconsent doctor says why."))
 		return false
 	case !signable:
-		j.no(-1, `it has a backslash outside E'' strings`)
-	case w.bringsOthers(): // which would see a text that is signed, and values of hidden rows
-		j.no(j.ref.start, "functions of others compare or convert its values")
+		j.reject(-1, `it has a backslash outside E'' strings`)
+	case w.valuesRunUserCode(): // they would see a signed text
+		j.reject(j.ref.start, "functions of others compare or convert its values")
 	default:
 		j.query(s)
 	}
-	if j.why != "" {
+	if j.reason != "" {
 		w.refuseAt(j.refusal(), j.at)
 		return false
 	}
@@ -145,30 +146,30 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 	return w.refused == nil
 }
 
-// grouping judges an aggregate. Its answer must be made of cells: of how many rows each has, and of the sums of its
-// measures. So dimensions may stand anywhere, and the rest inside certain aggregates only.
-type grouping struct {
+// aggregateCheck checks an aggregate that the group view answers, of cells only: of how many rows each cell has, and of
+// the sums of its measures. So dimensions may stand anywhere, and other columns only inside certain aggregates.
+type aggregateCheck struct {
 	*walker
 	ref    *reference
 	name   string // by which columns are qualified
 	policy *policy.Aggregate
 
-	why      string // the first thing against it
-	at       int32
-	keys     map[string]bool // dimensions that it groups by, or that it fixes
-	sets     bool            // it has grouping sets
-	subjects int32           // where it counts subjects, if counted
-	counted  bool
-	utc      []*sqltext.FuncCall // calls of date_trunc that must say so
+	reason          string // the first reason against it
+	at              int32
+	fixedDimensions map[string]bool // that it groups by, or compares with a constant
+	hasGroupingSets bool            // it has grouping sets
+	subjectsAt      int32           // where it counts subjects, if it does
+	countsSubjects  bool
+	utcCalls        []*sqltext.FuncCall // calls of date_trunc that need the time zone UTC
 }
 
-func (j *grouping) no(at int32, format string, args ...any) {
-	if j.why == "" {
-		j.why, j.at = fmt.Sprintf(format, args...), at
+func (j *aggregateCheck) reject(at int32, format string, args ...any) {
+	if j.reason == "" {
+		j.reason, j.at = fmt.Sprintf(format, args...), at
 	}
 }
 
-func (j *grouping) refusal() *sqlstate.Error {
+func (j *aggregateCheck) refusal() *sqlstate.Error {
 	table := catalog.QuoteIdent(j.ref.name.Name)
 	var dimensions, measures []string
 	for _, d := range j.policy.Dimensions {
@@ -192,43 +193,43 @@ func (j *grouping) refusal() *sqlstate.Error {
 	hint += ". To aggregate the rows that you see one by one, read them in a sub-select: FROM (SELECT * FROM " +
 		table + ") AS " + table + "."
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct,
-		"this aggregate over %q is not available to agents: %s", j.ref.name.String(), j.why).WithHint("%s", hint)
+		"this aggregate over %q is not available to agents: %s", j.ref.name.String(), j.reason).WithHint("%s", hint)
 }
 
-func (j *grouping) query(s *sqltext.SelectStmt) {
+func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
 	switch {
 	case s.WithClause != nil, s.Op != sqltext.SETOP_NONE, len(s.ValuesLists) > 0, s.IntoClause != nil:
-		j.no(-1, "it has a WITH query, or is a set operation")
+		j.reject(-1, "it has a WITH query, or is a set operation")
 	case len(s.LockingClause) > 0:
-		j.no(-1, "it locks rows")
+		j.reject(-1, "it locks rows")
 	case len(s.WindowClause) > 0:
-		j.no(-1, "it has windows")
+		j.reject(-1, "it has windows")
 	}
 	outputs := map[string]bool{}
 	for _, n := range s.TargetList {
 		t := n.GetResTarget()
 		if isStar(t.GetVal()) {
-			j.no(t.GetVal().GetColumnRef().GetLocation(), "* asks for single rows")
+			j.reject(t.GetVal().GetColumnRef().GetLocation(), "* asks for single rows")
 			return
 		}
 		j.expr(t.GetVal())
 		outputs[outputName(t)] = true
 	}
 	j.expr(s.WhereClause)
-	j.fixed(s.WhereClause)
+	j.noteFixedBy(s.WhereClause)
 	for _, n := range s.GroupClause {
-		j.key(n, s.TargetList, outputs)
+		j.groupKey(n, s.TargetList, outputs)
 	}
 	j.expr(s.HavingClause)
 	for _, n := range s.SortClause {
 		if len(n.GetSortBy().GetUseOp()) > 0 {
-			j.no(n.GetSortBy().GetLocation(), "ORDER BY ... USING")
+			j.reject(n.GetSortBy().GetLocation(), "ORDER BY ... USING")
 		}
-		j.output(n.GetSortBy().GetNode(), outputs)
+		j.sortKey(n.GetSortBy().GetNode(), outputs)
 	}
 	for i, n := range s.DistinctClause {
 		if i > 0 || n != nil && n.Node != nil { // else a plain DISTINCT
-			j.output(n, outputs)
+			j.sortKey(n, outputs)
 		}
 	}
 	if s.LimitCount != nil && s.LimitCount.Node != nil {
@@ -237,10 +238,10 @@ func (j *grouping) query(s *sqltext.SelectStmt) {
 	if s.LimitOffset != nil && s.LimitOffset.Node != nil {
 		j.expr(s.LimitOffset)
 	}
-	if j.counted {
+	if j.countsSubjects {
 		for _, d := range j.policy.Dimensions {
-			if j.sets || !j.keys[d.Column] {
-				j.no(j.subjects,
+			if j.hasGroupingSets || !j.fixedDimensions[d.Column] {
+				j.reject(j.subjectsAt,
 					"subjects can be counted where each group is one value of every dimension, and %s is none of "+
 						"the keys", catalog.QuoteIdent(d.Column))
 			}
@@ -248,31 +249,31 @@ func (j *grouping) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// output judges what is sorted by: the name of an output column, or an expression.
-func (j *grouping) output(n *sqltext.Node, outputs map[string]bool) {
+// sortKey checks a sort key: the name of an output column, or an expression.
+func (j *aggregateCheck) sortKey(n *sqltext.Node, outputs map[string]bool) {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 && outputs[fields[0].GetString_().GetSval()] {
 		return
 	}
 	j.expr(n)
 }
 
-// key judges what is grouped by.
-func (j *grouping) key(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
+// groupKey checks a key of GROUP BY.
+func (j *aggregateCheck) groupKey(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
 	if set := n.GetGroupingSet(); set != nil {
-		j.sets = true
+		j.hasGroupingSets = true
 		for _, part := range set.Content {
-			j.key(part, targets, outputs)
+			j.groupKey(part, targets, outputs)
 		}
 		return
 	}
 	if row := n.GetRowExpr(); row != nil {
 		for _, part := range row.Args {
-			j.key(part, targets, outputs)
+			j.groupKey(part, targets, outputs)
 		}
 		return
 	}
 	if i := int(n.GetAConst().GetIval().GetIval()); i >= 1 && i <= len(targets) {
-		j.fixes(targets[i-1].GetResTarget().GetVal())
+		j.noteFixed(targets[i-1].GetResTarget().GetVal())
 		return
 	}
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
@@ -280,25 +281,25 @@ func (j *grouping) key(n *sqltext.Node, targets []*sqltext.Node, outputs map[str
 		if j.policy.Dimension(name) == nil && j.policy.Measure(name) == nil && name != j.policy.Subject && outputs[name] {
 			for _, t := range targets {
 				if outputName(t.GetResTarget()) == name {
-					j.fixes(t.GetResTarget().GetVal())
+					j.noteFixed(t.GetResTarget().GetVal())
 				}
 			}
 			return
 		}
 	}
 	j.expr(n)
-	j.fixes(n)
+	j.noteFixed(n)
 }
 
-// fixes notes that an expression has one value only where a dimension has.
-func (j *grouping) fixes(n *sqltext.Node) {
+// noteFixed notes that a group has one value of a dimension, if the expression is one.
+func (j *aggregateCheck) noteFixed(n *sqltext.Node) {
 	if d := j.dimension(n); d != nil {
-		j.keys[d.Column] = true
+		j.fixedDimensions[d.Column] = true
 	}
 }
 
 // dimension returns the dimension that an expression is, at its finest; nil if it is none.
-func (j *grouping) dimension(n *sqltext.Node) *policy.Dimension {
+func (j *aggregateCheck) dimension(n *sqltext.Node) *policy.Dimension {
 	if f := n.GetFuncCall(); f != nil && len(f.Args) == 2 {
 		if _, name, _ := qualifiedName(f.Funcname); name != "date_trunc" {
 			return nil
@@ -318,11 +319,11 @@ func (j *grouping) dimension(n *sqltext.Node) *policy.Dimension {
 	return nil
 }
 
-// fixed notes the dimensions that a condition holds to one constant.
-func (j *grouping) fixed(n *sqltext.Node) {
+// noteFixedBy notes the dimensions that must equal a constant by a condition.
+func (j *aggregateCheck) noteFixedBy(n *sqltext.Node) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		for _, part := range b.Args {
-			j.fixed(part)
+			j.noteFixedBy(part)
 		}
 		return
 	}
@@ -331,12 +332,12 @@ func (j *grouping) fixed(n *sqltext.Node) {
 		return
 	}
 	if _, name, _ := qualifiedName(x.Name); name == "=" && x.Rexpr.GetAConst() != nil {
-		j.fixes(x.Lexpr)
+		j.noteFixed(x.Lexpr)
 	}
 }
 
 // column returns the name of the table's column that a reference means.
-func (j *grouping) column(c *sqltext.ColumnRef) (string, bool) {
+func (j *aggregateCheck) column(c *sqltext.ColumnRef) (string, bool) {
 	switch fields := c.GetFields(); len(fields) {
 	case 1:
 		return fields[0].GetString_().GetSval(), fields[0].GetString_() != nil
@@ -348,15 +349,15 @@ func (j *grouping) column(c *sqltext.ColumnRef) (string, bool) {
 	return "", false
 }
 
-func (j *grouping) exprs(nodes []*sqltext.Node) {
+func (j *aggregateCheck) exprs(nodes []*sqltext.Node) {
 	for _, n := range nodes {
 		j.expr(n)
 	}
 }
 
-// expr judges an expression. Its default arm refuses.
-func (j *grouping) expr(n *sqltext.Node) {
-	if n == nil || j.why != "" {
+// expr checks an expression. Its default arm rejects.
+func (j *aggregateCheck) expr(n *sqltext.Node) {
+	if n == nil || j.reason != "" {
 		return
 	}
 	switch n := n.Node.(type) {
@@ -367,7 +368,7 @@ func (j *grouping) expr(n *sqltext.Node) {
 		switch n.SqlvalueFunction.Op {
 		case sqltext.SVFOP_CURRENT_DATE, sqltext.SVFOP_CURRENT_TIMESTAMP, sqltext.SVFOP_LOCALTIMESTAMP:
 		default:
-			j.no(-1, "CURRENT_USER and its like")
+			j.reject(-1, "CURRENT_USER and its like")
 		}
 	case *sqltext.Node_TypeCast:
 		j.expr(n.TypeCast.Arg)
@@ -400,55 +401,55 @@ func (j *grouping) expr(n *sqltext.Node) {
 	case *sqltext.Node_FuncCall:
 		j.call(n.FuncCall)
 	case *sqltext.Node_SubLink:
-		j.no(n.SubLink.Location, "it has a sub-select")
+		j.reject(n.SubLink.Location, "it has a sub-select")
 	default:
-		j.no(-1, "%s is not for aggregates", sqltext.Kind(&sqltext.Node{Node: n}))
+		j.reject(-1, "%s is not for aggregates", sqltext.Kind(&sqltext.Node{Node: n}))
 	}
 }
 
-// reference judges a column outside the aggregates that it may stand in.
-func (j *grouping) reference(c *sqltext.ColumnRef) {
+// reference checks a column outside of aggregates.
+func (j *aggregateCheck) reference(c *sqltext.ColumnRef) {
 	name, ok := j.column(c)
 	quoted := catalog.QuoteIdent(name)
 	d := j.policy.Dimension(name)
 	switch {
 	case !ok:
-		j.no(c.Location, "it names something other than a column of the table")
+		j.reject(c.Location, "it names something other than a column of the table")
 	case d != nil && d.Unit == "":
 	case d != nil:
-		j.no(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.Unit, quoted)
+		j.reject(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.Unit, quoted)
 	case j.policy.Measure(name) != nil:
-		j.no(c.Location, "%s stands inside count, sum and avg only", quoted)
+		j.reject(c.Location, "%s stands inside count, sum and avg only", quoted)
 	case name == j.policy.Subject:
-		j.no(c.Location, "%s stands inside count only", quoted)
+		j.reject(c.Location, "%s stands inside count only", quoted)
 	default:
-		j.no(c.Location, "%s is neither a dimension nor a measure", quoted)
+		j.reject(c.Location, "%s is neither a dimension nor a measure", quoted)
 	}
 }
 
-func (j *grouping) call(f *sqltext.FuncCall) {
+func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && len(j.snap.FunctionsNamed("", name)) > 0:
-		j.no(f.Location, "function %s is not for aggregates", name)
+		j.reject(f.Location, "function %s is not for aggregates", name)
 	case f.Over != nil:
-		j.no(f.Location, "it has windows")
+		j.reject(f.Location, "it has windows")
 	case f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
-		j.no(f.Location, "WITHIN GROUP, VARIADIC, or an order inside %s", name)
+		j.reject(f.Location, "WITHIN GROUP, VARIADIC, or an order inside %s", name)
 	case name == "count" || name == "sum" || name == "avg":
 		j.aggregate(name, f)
 	case j.isAggregate(f):
-		j.no(f.Location, "%s is not available, only count, sum and avg are", name)
-	case !reckoning[name]:
-		j.no(f.Location, "function %s is not for aggregates", name)
-	case name == "date_trunc" && j.truncates(f):
+		j.reject(f.Location, "%s is not available, only count, sum and avg are", name)
+	case !cellFunctions[name]:
+		j.reject(f.Location, "function %s is not for aggregates", name)
+	case name == "date_trunc" && j.checkTruncate(f):
 	default:
 		j.exprs(f.Args)
 	}
 }
 
-// truncates judges date_trunc('month', dimension). What is truncated to is of UTC, so the call has to be.
-func (j *grouping) truncates(f *sqltext.FuncCall) bool {
+// checkTruncate checks date_trunc('month', dimension). Cells are cut in UTC, so the call must be, too.
+func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 {
 		return false
 	}
@@ -459,55 +460,55 @@ func (j *grouping) truncates(f *sqltext.FuncCall) bool {
 	}
 	unit, constant := constantString(f.Args[0])
 	if !constant || !slices.Contains(d.Units(), unit) {
-		j.no(f.Location, "%s can be truncated to %s", catalog.QuoteIdent(name), strings.Join(d.Units(), ", "))
+		j.reject(f.Location, "%s can be truncated to %s", catalog.QuoteIdent(name), strings.Join(d.Units(), ", "))
 	}
 	if strings.HasSuffix(d.Type, "with time zone") {
-		j.utc = append(j.utc, f)
+		j.utcCalls = append(j.utcCalls, f)
 	}
 	return true
 }
 
-func (j *grouping) aggregate(name string, f *sqltext.FuncCall) {
+func (j *aggregateCheck) aggregate(name string, f *sqltext.FuncCall) {
 	j.expr(f.AggFilter)
 	switch {
 	case f.AggStar:
 		if name != "count" || len(f.Args) > 0 {
-			j.no(f.Location, "%s(*)", name)
+			j.reject(f.Location, "%s(*)", name)
 		}
 		return
 	case len(f.Args) != 1:
-		j.no(f.Location, "%s takes one argument", name)
+		j.reject(f.Location, "%s takes one argument", name)
 		return
 	}
 	column, isColumn := j.column(f.Args[0].GetColumnRef())
 	switch {
 	case isColumn && column == j.policy.Subject && name == "count":
-		if f.AggDistinct && !j.counted {
-			j.counted, j.subjects = true, f.Location
+		if f.AggDistinct && !j.countsSubjects {
+			j.countsSubjects, j.subjectsAt = true, f.Location
 		}
 	case f.AggDistinct && name != "count":
-		j.no(f.Location, "DISTINCT inside %s", name)
+		j.reject(f.Location, "DISTINCT inside %s", name)
 	case isColumn && j.policy.Measure(column) != nil:
 		if f.AggDistinct {
-			j.no(f.Location, "how many values %s has is not available", catalog.QuoteIdent(column))
+			j.reject(f.Location, "how many values %s has is not available", catalog.QuoteIdent(column))
 		}
 	case name == "count":
 		j.expr(f.Args[0])
 	default:
-		j.no(f.Location, "%s is of a measure, as it is", name)
+		j.reject(f.Location, "%s is of a measure, as it is", name)
 	}
 }
 
-// rewrite makes the edits: the view for the table, the condition that a group is large enough, and UTC.
-func (j *grouping) rewrite(s *sqltext.SelectStmt) {
+// rewrite makes the edits: the view in place of the table, the condition that a group is large enough, and UTC.
+func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
 	source := j.source
 	i := source.At(j.ref.start)
-	j.substitute(j.ref, predicate.GroupView(j.ref.name))
+	j.substituteView(j.ref, predicate.GroupView(j.ref.name))
 	condition := fmt.Sprintf("pg_catalog.count(DISTINCT %s.%s) OPERATOR(pg_catalog.>=) %d",
 		catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.Minimum)
 	tree := parseExpression(condition)
 	if tree == nil {
-		j.refuse(sqlstate.From(errFragment))
+		j.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	switch keyword, end := source.Having(i); {
@@ -523,7 +524,7 @@ func (j *grouping) rewrite(s *sqltext.SelectStmt) {
 		})
 		j.replace(end, end, ")", func() {})
 	}
-	for _, f := range j.utc {
+	for _, f := range j.utcCalls {
 		open := source.At(f.Location)
 		for open >= 0 && open < len(source.Tokens) && source.Kind(open) != sqltext.OpenParen {
 			open++
@@ -540,5 +541,5 @@ func (j *grouping) rewrite(s *sqltext.SelectStmt) {
 			}}})
 		})
 	}
-	j.signed = true
+	j.needsSignature = true
 }

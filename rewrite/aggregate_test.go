@@ -34,7 +34,7 @@ func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
 			t.Errorf("%s is an aggregate", name)
 		}
 	}
-	used := slices.Collect(maps.Keys(reckoning))
+	used := slices.Collect(maps.Keys(cellFunctions))
 	for _, name := range names(`SELECT DISTINCT proname::text FROM pg_proc WHERE proname = ANY ($1) AND pronamespace = 'pg_catalog'::regnamespace
 		AND (provolatile = 'v' OR proretset OR prokind <> 'f')`, used) {
 		t.Errorf("%s is volatile, an aggregate, or returns a set", name)

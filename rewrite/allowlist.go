@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// The data files say of every name of pg_catalog in each supported version, and of the extensions that agents may use,
-// what an agent may do with it. A name that is not in them is refused. Tests hold them against live servers.
+// The data files list the names of pg_catalog in each supported version, and those of the extensions that agents may
+// use. They say what an agent may do with each name. A name that they do not have is refused. Tests compare them with
+// live servers.
 var (
 	//go:embed functions.txt
 	functionsText string
@@ -30,30 +31,30 @@ const (
 	classInternal class = "internal"
 )
 
-type classified struct {
+type classifiedName struct {
 	class class
 	why   string
 }
 
-// list is a data file: pg_catalog or an extension, and name, to what is said of it.
-type list map[string]map[string]classified
+// dataFile is a data file: what it says of a name, by pg_catalog or an extension.
+type dataFile map[string]map[string]classifiedName
 
 var (
-	catalogFunctions   = readList(functionsText)[ofCatalog]
+	catalogFunctions   = readList(functionsText)[catalogKey]
 	extensionFunctions = readList(extensionsText)
 	operatorList       = readList(operatorsText)
 	typeList           = readList(typesText)
 	castList           = readList(castsText)
 )
 
-func readList(text string) list {
-	out := list{}
-	extension := ofCatalog
-	var group classified
-	for line := range lines(text) {
+func readList(text string) dataFile {
+	out := dataFile{}
+	extension := catalogKey
+	var group classifiedName
+	for line := range dataLines(text) {
 		if head, isGroup := strings.CutPrefix(line, "= "); isGroup {
 			c, why, _ := strings.Cut(head, ": ")
-			group = classified{class(c), why}
+			group = classifiedName{class(c), why}
 			continue
 		}
 		if name, isExtension := strings.CutPrefix(line, "["); isExtension {
@@ -61,26 +62,26 @@ func readList(text string) list {
 			continue
 		}
 		if out[extension] == nil {
-			out[extension] = map[string]classified{}
+			out[extension] = map[string]classifiedName{}
 		}
 		out[extension][line] = group
 	}
 	return out
 }
 
-// ofCatalog stands for pg_catalog where a list has the name of an extension. An object that is of neither has the empty
-// name, under which no list has anything.
-const ofCatalog = "pg_catalog"
+// catalogKey stands for pg_catalog where a list has the name of an extension. The name of an object that belongs to
+// neither is empty, and no list has anything under it.
+const catalogKey = "pg_catalog"
 
-// allows tells whether a name of an extension, or of pg_catalog, may be used.
-func (l list) allows(extension, name string) bool { return l[extension][name].class == classAllow }
+// allows tells whether agents may use a name of an extension, or of pg_catalog.
+func (l dataFile) allows(extension, name string) bool { return l[extension][name].class == classAllow }
 
 // knownExtension tells whether an extension is in the data files.
 func knownExtension(name string) bool { return extensionFunctions[name] != nil }
 
-// lines yields the lines of a data file that say something. Operators may begin with the sign of a comment, so that a
-// comment is a sign and a space.
-func lines(text string) func(yield func(string) bool) {
+// dataLines yields the lines of a data file without comments and empty lines. Operators may begin with the sign of a
+// comment, so a comment begins with that sign and a space.
+func dataLines(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(line)

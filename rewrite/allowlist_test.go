@@ -20,13 +20,13 @@ const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableo
 // namedKinds are the kinds of names in the data files: those of pg_catalog, and of an extension.
 var namedKinds = []struct {
 	what        string
-	list        list
+	dataFile    dataFile
 	least       int // that pg_catalog has
-	ofCatalog   string
+	catalogKey  string
 	ofExtension string
 }{
 	{
-		"function", list{ofCatalog: catalogFunctions}, 2500,
+		"function", dataFile{catalogKey: catalogFunctions}, 2500,
 		"SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace ORDER BY 1",
 		"SELECT DISTINCT x.proname::text FROM pg_proc AS x" + member,
 	},
@@ -54,12 +54,12 @@ var namedKinds = []struct {
 func TestEveryCatalogNameIsClassified(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, kind := range namedKinds {
-		names := queryNames(t, conn, kind.ofCatalog)
+		names := queryNames(t, conn, kind.catalogKey)
 		if len(names) < kind.least {
 			t.Errorf("only %d names of the kind %s", len(names), kind.what)
 		}
 		for _, name := range names {
-			if _, ok := kind.list[ofCatalog][name]; !ok {
+			if _, ok := kind.dataFile[catalogKey][name]; !ok {
 				t.Errorf("%s %s is in pg_catalog and in no data file", kind.what, name)
 			}
 		}
@@ -83,8 +83,8 @@ func TestSamplingMethodsTakeNoValues(t *testing.T) {
 			}
 		}
 	}
-	if seen == 0 || typeList.allows(ofCatalog, "internal") {
-		t.Errorf("%d sampling methods; internal is class %q", seen, typeList[ofCatalog]["internal"].class)
+	if seen == 0 || typeList.allows(catalogKey, "internal") {
+		t.Errorf("%d sampling methods; internal is class %q", seen, typeList[catalogKey]["internal"].class)
 	}
 	for _, sql := range []string{"SELECT (NULL::internal).system", "SELECT system(NULL)"} {
 		if result, refused := rewriter(t, Both).Rewrite(sql, false); refused == nil {
@@ -130,7 +130,7 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 		return *name
 	}
 	for _, n := range all {
-		extension, class, known := ofCatalog, "pg_operator", operatorList
+		extension, class, known := catalogKey, "pg_operator", operatorList
 		if n.kind == "cast" {
 			class, known = "pg_cast", castList
 		}
@@ -141,7 +141,7 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 			continue
 		}
 		for _, name := range n.types {
-			if _, ours := typeList[ofCatalog][strings.TrimPrefix(name, "_")]; ours && !typeList.allows(ofCatalog, strings.TrimPrefix(name, "_")) {
+			if _, ours := typeList[catalogKey][strings.TrimPrefix(name, "_")]; ours && !typeList.allows(catalogKey, strings.TrimPrefix(name, "_")) {
 				t.Errorf("%s %s is allowed, but not its type %s", n.kind, n.what, name)
 			}
 		}
@@ -196,7 +196,7 @@ func TestFunctionLists(t *testing.T) {
 	} {
 		seen := map[string]bool{}
 		extension := ""
-		for line := range lines(text) {
+		for line := range dataLines(text) {
 			switch {
 			case strings.HasPrefix(line, "= "):
 			case strings.HasPrefix(line, "["):
@@ -208,14 +208,14 @@ func TestFunctionLists(t *testing.T) {
 			}
 		}
 	}
-	for _, l := range []list{extensionFunctions, operatorList, typeList, castList} {
+	for _, l := range []dataFile{extensionFunctions, operatorList, typeList, castList} {
 		for extension, names := range l {
 			for name, c := range names {
 				if c.class != classAllow && c.class != classRefuse && c.class != classInternal || c.why == "" {
 					t.Errorf("%s of %q is of class %q, for the reason %q", name, extension, c.class, c.why)
 				}
 			}
-			if extension != ofCatalog && !knownExtension(extension) {
+			if extension != catalogKey && !knownExtension(extension) {
 				t.Errorf("%q has no functions", extension)
 			}
 		}
@@ -263,7 +263,7 @@ func TestEveryExtensionNameIsClassified(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	for _, extension := range extensions(t, conn) {
 		for _, kind := range namedKinds {
-			known := kind.list
+			known := kind.dataFile
 			if kind.what == "function" {
 				known = extensionFunctions
 			}

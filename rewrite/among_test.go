@@ -56,7 +56,7 @@ func TestAnyIsOfEquality(t *testing.T) {
 	if err != nil || len(operators) < 15 {
 		t.Fatalf("%d operators, %v", len(operators), err)
 	}
-	vetted := []string{}
+	leakSafe := []string{}
 	for _, operator := range operators {
 		for _, array := range []string{"$1", "'{a,b}'", "'{a,b}'::text[]", "$1::text[]"} {
 			for _, of := range []string{"ANY", "ALL"} {
@@ -64,13 +64,13 @@ func TestAnyIsOfEquality(t *testing.T) {
 				if refused != nil || result.Path != verdict.PathSigned {
 					continue
 				}
-				if vetted = append(vetted, array); operator != "=" || of != "ANY" {
+				if leakSafe = append(leakSafe, array); operator != "=" || of != "ANY" {
 					t.Errorf("%s %s (%s) takes the gate door", operator, of, array)
 				}
 			}
 		}
 	}
-	if slices.Sort(vetted); len(slices.Compact(vetted)) != 4 {
-		t.Errorf("only %v take the door", vetted)
+	if slices.Sort(leakSafe); len(slices.Compact(leakSafe)) != 4 {
+		t.Errorf("only %v take the door", leakSafe)
 	}
 }

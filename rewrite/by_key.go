@@ -12,25 +12,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// keyed is what stands for a table where a statement fixes its key: a function of ours, called with the key. The
-// condition of the statement stays where it is. So a mistake here could take rows away and never add one: the columns
-// come from a call that names constants, and nothing else.
-type keyed struct {
+// keyFunction is what replaces a table where a statement fixes its key: a function of ours, called with the key. The
+// statement keeps its condition. So a mistake here could take rows away, and never add one: the columns come from a
+// call with constants, and nothing else.
+type keyFunction struct {
 	table    *policy.Table
 	function catalog.Name
 	visible  *catalog.Relation
 }
 
-func newKeyed(t *policy.Table, mode Mode) *keyed {
+func newKeyFunction(t *policy.Table, mode Mode) *keyFunction {
 	if t.Columns == nil || t.Columns.ByKey == nil {
 		return nil
 	}
-	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == AlwaysInjected),
+	return &keyFunction{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == AlwaysInjected),
 		visible: t.VisibleByKey()}
 }
 
 // call is the text that fetches the rows with these values of the key.
-func (k *keyed) call(values map[string][]string) string {
+func (k *keyFunction) call(values map[string][]string) string {
 	by := k.table.Columns.ByKey
 	args := []string{predicate.CurrentCatalog}
 	for _, name := range by.Key {
@@ -43,100 +43,100 @@ func (k *keyed) call(values map[string][]string) string {
 	return k.function.SQL() + "(" + strings.Join(args, ", ") + ")"
 }
 
-// fetch is a mention of a table whose key the statement fixes.
-type fetch struct {
-	keyed *keyed
-	call  string
-	keys  int // how many, at most
+// keyLookup is a mention of a table whose key the statement fixes.
+type keyLookup struct {
+	function *keyFunction
+	call     string
+	keyCount int // how many keys, at most
 }
 
-// candidate is an item of FROM that a condition on a key may be about.
-type candidate struct {
-	name   string
-	bare   bool // it has no alias
-	rv     *sqltext.RangeVar
-	keyed  *keyed
-	known  *catalog.Relation // nil: what columns it has is not known here
-	values map[string][]string
+// keyCandidate is an item of FROM that a condition on a key may be about.
+type keyCandidate struct {
+	name        string
+	noAlias     bool // it has no alias
+	rv          *sqltext.RangeVar
+	keyFunction *keyFunction
+	relation    *catalog.Relation // nil: its columns are not known here
+	values      map[string][]string
 }
 
-// findKeys notes which tables of a SELECT are restricted to their key by its WHERE, or by the ON of a join that drops
-// what does not meet it. It is asked before the tables are visited, since they have more columns then.
+// findKeys notes which tables of a SELECT have a fixed key by WHERE, or by the ON of a join that drops other rows. It
+// runs before the walk visits the tables, since they have more columns then.
 func (w *walker) findKeys(s *sqltext.SelectStmt) {
-	if !w.fetches || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
+	if !w.hasKeyOnlyColumns || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
 		return
 	}
 	f := &keyFinder{walker: w}
-	var items []*candidate
+	var items []*keyCandidate
 	for _, n := range s.FromClause {
 		items = append(items, f.from(n)...)
 	}
-	f.restrict(s.WhereClause, items, items)
-	for _, c := range f.found {
-		if call, n := c.fixed(); n > 0 {
-			if w.keyedBy == nil {
-				w.keyedBy = map[*sqltext.RangeVar]*fetch{}
+	f.applyCondition(s.WhereClause, items, items)
+	for _, c := range f.candidates {
+		if call, n := c.callForKeys(); n > 0 {
+			if w.keyLookups == nil {
+				w.keyLookups = map[*sqltext.RangeVar]*keyLookup{}
 			}
-			w.keyedBy[c.rv] = &fetch{keyed: c.keyed, call: call, keys: n}
+			w.keyLookups[c.rv] = &keyLookup{function: c.keyFunction, call: call, keyCount: n}
 		}
 	}
 }
 
-// fixed returns the call that fetches a candidate's rows and how many keys it names; 0 where its key is not fixed.
-func (c *candidate) fixed() (string, int) {
+// callForKeys returns the call that fetches a candidate's rows, and how many keys it names; 0 if its key is not fixed.
+func (c *keyCandidate) callForKeys() (string, int) {
 	n := 1
-	for _, name := range c.keyed.table.Columns.ByKey.Key {
+	for _, name := range c.keyFunction.table.Columns.ByKey.Key {
 		if len(c.values[name]) == 0 {
 			return "", 0
 		}
 		n = max(n, len(c.values[name]))
 	}
-	return c.keyed.call(c.values), n
+	return c.keyFunction.call(c.values), n
 }
 
 type keyFinder struct {
 	*walker
-	found []*candidate
+	candidates []*keyCandidate
 }
 
 // from returns the items of FROM that conditions around n can name, and applies the conditions of joins.
-func (f *keyFinder) from(n *sqltext.Node) []*candidate {
+func (f *keyFinder) from(n *sqltext.Node) []*keyCandidate {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return []*candidate{f.table(kind.RangeVar)}
+		return []*keyCandidate{f.table(kind.RangeVar)}
 	case *sqltext.Node_JoinExpr:
 		j := kind.JoinExpr
 		left, right := f.from(j.Larg), f.from(j.Rarg)
 		all := slices.Concat(left, right)
 		switch j.Jointype {
 		case sqltext.JOIN_INNER:
-			f.restrict(j.Quals, all, all)
+			f.applyCondition(j.Quals, all, all)
 		case sqltext.JOIN_LEFT: // rows of the right side that do not meet it are never joined; those of the left side stay
-			f.restrict(j.Quals, all, right)
+			f.applyCondition(j.Quals, all, right)
 		case sqltext.JOIN_RIGHT:
-			f.restrict(j.Quals, all, left)
+			f.applyCondition(j.Quals, all, left)
 		}
-		if j.Alias != nil { // which hides what is inside
-			return []*candidate{{name: j.Alias.Aliasname}}
+		if j.Alias != nil { // the alias hides the items inside
+			return []*keyCandidate{{name: j.Alias.Aliasname}}
 		}
-		if len(j.UsingClause) > 0 || j.IsNatural { // a column without qualification may be the join's
+		if len(j.UsingClause) > 0 || j.IsNatural { // an unqualified column may be the join's
 			for _, c := range all {
-				c.known = nil
+				c.relation = nil
 			}
 		}
 		return all
 	case *sqltext.Node_RangeSubselect:
-		return []*candidate{{name: kind.RangeSubselect.GetAlias().GetAliasname()}}
+		return []*keyCandidate{{name: kind.RangeSubselect.GetAlias().GetAliasname()}}
 	case *sqltext.Node_RangeFunction:
-		return []*candidate{{name: kind.RangeFunction.GetAlias().GetAliasname()}}
+		return []*keyCandidate{{name: kind.RangeFunction.GetAlias().GetAliasname()}}
 	default:
-		return []*candidate{{}}
+		return []*keyCandidate{{}}
 	}
 }
 
-func (f *keyFinder) table(rv *sqltext.RangeVar) *candidate {
-	c := &candidate{name: rv.GetRelname(), bare: rv.Alias == nil}
-	if !c.bare {
+func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
+	c := &keyCandidate{name: rv.GetRelname(), noAlias: rv.Alias == nil}
+	if !c.noAlias {
 		c.name = rv.Alias.Aliasname
 	}
 	if len(rv.GetAlias().GetColnames()) > 0 || !rv.GetInh() || rv.GetCatalogname() != "" {
@@ -149,18 +149,18 @@ func (f *keyFinder) table(rv *sqltext.RangeVar) *candidate {
 	if !ok {
 		return c
 	}
-	if c.known, _ = f.snap.Relation(name); f.protected[name] == nil || f.protected[name].keyed == nil {
+	if c.relation, _ = f.snap.Relation(name); f.fragments[name] == nil || f.fragments[name].keyFunction == nil {
 		return c
 	}
-	c.rv, c.keyed, c.values = rv, f.protected[name].keyed, map[string][]string{}
-	c.known = c.keyed.visible
-	f.found = append(f.found, c)
+	c.rv, c.keyFunction, c.values = rv, f.fragments[name].keyFunction, map[string][]string{}
+	c.relation = c.keyFunction.visible
+	f.candidates = append(f.candidates, c)
 	return c
 }
 
-// restrict applies the conjuncts of a condition that sees these items to those that it drops rows of.
-func (f *keyFinder) restrict(condition *sqltext.Node, seen, dropped []*candidate) {
-	if len(f.found) == 0 {
+// applyCondition looks for keys in a condition that sees these items, and drops rows of some of them.
+func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*keyCandidate) {
+	if len(f.candidates) == 0 {
 		return
 	}
 	for _, n := range conjuncts(condition) {
@@ -173,22 +173,22 @@ func (f *keyFinder) restrict(condition *sqltext.Node, seen, dropped []*candidate
 			column, value = value, column
 		}
 		c, name := f.column(column.GetColumnRef(), seen)
-		if c == nil || c.keyed == nil || c.values[name] != nil || !slices.Contains(dropped, c) {
+		if c == nil || c.keyFunction == nil || c.values[name] != nil || !slices.Contains(dropped, c) {
 			continue
 		}
-		by := c.keyed.table.Columns.ByKey
+		by := c.keyFunction.table.Columns.ByKey
 		if !slices.Contains(by.Key, name) {
 			continue
 		}
-		to := predicate.KeyType(c.keyed.table.Relation.Column(name))
+		to := predicate.KeyType(c.keyFunction.table.Relation.Column(name))
 		var values []string
 		switch x.Kind {
 		case sqltext.AEXPR_OP:
-			values = f.values([]*sqltext.Node{value}, to)
+			values = f.keyValues([]*sqltext.Node{value}, to)
 		case sqltext.AEXPR_IN:
-			values = f.values(value.GetList().GetItems(), to)
+			values = f.keyValues(value.GetList().GetItems(), to)
 		case sqltext.AEXPR_OP_ANY:
-			values = f.list(value, to)
+			values = f.arrayValues(value, to)
 		}
 		if len(values) <= by.AtMost {
 			c.values[name] = values
@@ -196,19 +196,19 @@ func (f *keyFinder) restrict(condition *sqltext.Node, seen, dropped []*candidate
 	}
 }
 
-// column finds the item that a column is plainly of, among those in sight of a condition.
-func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*candidate) (*candidate, string) {
+// column finds the item that a column plainly belongs to, of those that a condition sees.
+func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCandidate, string) {
 	fields := make([]string, len(ref.GetFields()))
 	for i, n := range ref.GetFields() {
 		if fields[i] = n.GetString_().GetSval(); fields[i] == "" {
 			return nil, ""
 		}
 	}
-	var found []*candidate
+	var found []*keyCandidate
 	switch len(fields) {
 	case 1:
 		for _, c := range seen {
-			if c.known == nil || c.known.Column(fields[0]) != nil {
+			if c.relation == nil || c.relation.Column(fields[0]) != nil {
 				found = append(found, c)
 			}
 		}
@@ -221,7 +221,7 @@ func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*candidate) (*candidat
 	case 3:
 		name, ok := f.snap.ResolveRelation(fields[0], fields[1])
 		for _, c := range seen {
-			if ok && c.bare && c.keyed != nil && c.keyed.table.Relation.Name == name {
+			if ok && c.noAlias && c.keyFunction != nil && c.keyFunction.table.Relation.Name == name {
 				found = append(found, c)
 			}
 		}
@@ -232,8 +232,8 @@ func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*candidate) (*candidat
 	return found[0], fields[len(fields)-1]
 }
 
-// list returns the values of = ANY (list): of ARRAY[...], or of a literal that is written plainly.
-func (f *keyFinder) list(n *sqltext.Node, to string) []string {
+// arrayValues returns the values of = ANY (list), where the list is ARRAY[...] or a plain array literal.
+func (f *keyFinder) arrayValues(n *sqltext.Node, to string) []string {
 	if c := n.GetTypeCast(); c != nil {
 		if t := c.TypeName; len(t.GetArrayBounds()) != 1 || !f.castsTo(t, to) {
 			return nil
@@ -241,7 +241,7 @@ func (f *keyFinder) list(n *sqltext.Node, to string) []string {
 		n = c.Arg
 	}
 	if a := n.GetAArrayExpr(); a != nil {
-		return f.values(a.Elements, to)
+		return f.keyValues(a.Elements, to)
 	}
 	text := n.GetAConst().GetSval()
 	if text == nil {
@@ -265,8 +265,8 @@ func (f *keyFinder) list(n *sqltext.Node, to string) []string {
 	return out
 }
 
-// values writes constants and parameters as the key's type; nil if one is anything else.
-func (f *keyFinder) values(nodes []*sqltext.Node, to string) []string {
+// keyValues writes constants and parameters with a cast to the key's type; nil if one is anything else.
+func (f *keyFinder) keyValues(nodes []*sqltext.Node, to string) []string {
 	var out []string
 	for _, n := range nodes {
 		if c := n.GetTypeCast(); c != nil {
@@ -285,7 +285,7 @@ func (f *keyFinder) values(nodes []*sqltext.Node, to string) []string {
 			text = catalog.QuoteLiteral(c.GetSval().GetSval())
 		case c.GetIval() != nil && strings.HasPrefix(to, "pg_catalog.int"):
 			text = catalog.QuoteLiteral(strconv.Itoa(int(c.GetIval().GetIval())))
-		case c.GetFval() != nil && strings.HasPrefix(to, "pg_catalog.int") && digits(c.GetFval().GetFval()):
+		case c.GetFval() != nil && strings.HasPrefix(to, "pg_catalog.int") && isDigits(c.GetFval().GetFval()):
 			text = catalog.QuoteLiteral(c.GetFval().GetFval())
 		default:
 			return nil
@@ -295,11 +295,11 @@ func (f *keyFinder) values(nodes []*sqltext.Node, to string) []string {
 	return out
 }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	return s != "" && strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") == ""
 }
 
-// castsTo tells whether a cast names the type itself: another one could make a different value of the constant.
+// castsTo tells whether a cast names the type itself: another type could make a different value of the constant.
 func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || schema != "" && schema != "pg_catalog" || len(t.Typmods) > 0 || t.Setof || t.PctType {
@@ -313,27 +313,28 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 		to == "pg_catalog.text" && found[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
 }
 
-// wanted tells whether a statement may read what a mention has by its key only. Else its list is read, which costs no
-// key.
-func (w *walker) wanted(ref *reference) bool {
-	return ref.fetch != nil && (ref.whole ||
-		slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.VisibleColumn) bool { return w.names[c.Name] }))
+// readsKeyOnlyColumn tells whether a statement may read a column of a mention that exists by key only. Otherwise it
+// reads the list, which counts as no key.
+func (w *walker) readsKeyOnlyColumn(ref *reference) bool {
+	return ref.keyLookup != nil && (ref.allColumns ||
+		slices.ContainsFunc(ref.keyLookup.function.table.Columns.ByKey.Columns,
+			func(c policy.VisibleColumn) bool { return w.columnNames[c.Name] }))
 }
 
-// keys counts the keys that each statement fetches by.
-func (w *walker) keys() []int {
-	if len(w.keyedBy) == 0 {
+// keyCounts counts the keys that each statement fetches by.
+func (w *walker) keyCounts() []int {
+	if len(w.keyLookups) == 0 {
 		return nil
 	}
-	out := make([]int, len(w.begins))
-	for i, first := range w.begins {
+	out := make([]int, len(w.firstReferences))
+	for i, first := range w.firstReferences {
 		end := len(w.references)
-		if i+1 < len(w.begins) {
-			end = w.begins[i+1]
+		if i+1 < len(w.firstReferences) {
+			end = w.firstReferences[i+1]
 		}
 		for _, ref := range w.references[first:end] {
-			if w.wanted(ref) {
-				out[i] += ref.fetch.keys
+			if w.readsKeyOnlyColumn(ref) {
+				out[i] += ref.keyLookup.keyCount
 			}
 		}
 	}
@@ -343,18 +344,18 @@ func (w *walker) keys() []int {
 // fetchByKey puts the call in the place of a table's name.
 func (w *walker) fetchByKey(ref *reference) {
 	rv := ref.rangeVar
-	tree, refused := sqltext.Parse("SELECT FROM " + ref.fetch.call + " AS x")
-	if refused != nil || len(tree.Stmts) != 1 || ref.table >= 0 {
-		w.refuse(sqlstate.From(errFragment))
+	tree, refused := sqltext.Parse("SELECT FROM " + ref.keyLookup.call + " AS x")
+	if refused != nil || len(tree.Stmts) != 1 || ref.tableToken >= 0 {
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
 	if len(from) != 1 || from[0].GetRangeFunction() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
-	w.renamed[ref.fetch.keyed.function] = ref.name
-	text, alias := ref.fetch.call, rv.GetAlias()
+	w.relationOfView[ref.keyLookup.function.function] = ref.name
+	text, alias := ref.keyLookup.call, rv.GetAlias()
 	if alias == nil {
 		alias = &sqltext.Alias{Aliasname: rv.GetRelname()}
 		text += " AS " + catalog.QuoteIdent(alias.Aliasname)
@@ -366,21 +367,22 @@ func (w *walker) fetchByKey(ref *reference) {
 	})
 }
 
-// ListsOnly returns a rewriter for who may be shown lists only: columns that exist by key do not exist, by key neither.
+// ListsOnly returns a rewriter for agents that may see lists only: columns that exist by key only do not exist for
+// them, not even by key.
 func (r *Rewriter) ListsOnly() *Rewriter {
 	out := *r
-	out.fetches, out.lists = false, true
+	out.hasKeyOnlyColumns, out.listsOnly = false, true
 	return &out
 }
 
-// keyOnly is the refusal of a column that exists by key only.
-func (w *walker) keyOnly(item string, ref *reference, column string) *sqlstate.Error {
-	by := ref.fragment.keyed.table.Columns.ByKey
+// keyOnlyRefusal is the refusal of a column that exists by key only.
+func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sqlstate.Error {
+	by := ref.fragment.keyFunction.table.Columns.ByKey
 	name := `"` + column + `"`
 	if item != "" {
 		name = item + "." + column
 	}
-	if w.lists {
+	if w.listsOnly {
 		return sqlstate.New(sqlstate.UndefinedColumn, sqlstate.ReasonColumn, "column %s does not exist", name).
 			WithHint("Over this face it is never shown, by a row's key neither: the agent's own connection to the " +
 				"proxy shows it by key.")
@@ -394,12 +396,12 @@ func (w *walker) keyOnly(item string, ref *reference, column string) *sqlstate.E
 			"parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
 }
 
-// missing notes a column that exists by key only, of a mention whose key is not fixed. What it could mean besides is
-// left to the server.
-func (w *walker) missing(item, column string, location int32) {
+// checkKeyOnlyColumn refuses a column that exists by key only, of a mention whose key the statement does not fix. If
+// the name can mean something else, the server decides.
+func (w *walker) checkKeyOnlyColumn(item, column string, location int32) {
 	var found *reference
 	for s := w.scope; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return
 		}
 		for _, i := range s.items {
@@ -407,14 +409,14 @@ func (w *walker) missing(item, column string, location int32) {
 			case item != "" && i.name != item:
 			case i.columns == nil || i.columns[column] || i.name == column:
 				return
-			case i.ref != nil && i.ref.fragment != nil && i.ref.fragment.keyed != nil && i.ref.fetch == nil &&
-				i.ref.fragment.keyed.table.Columns.ByKey.Has(column):
+			case i.ref != nil && i.ref.fragment != nil && i.ref.fragment.keyFunction != nil && i.ref.keyLookup == nil &&
+				i.ref.fragment.keyFunction.table.Columns.ByKey.Has(column):
 				found = i.ref
 			}
 		}
 	}
 	function := w.snap.HasCatalogFunction(column) || len(w.snap.FunctionsNamed("", column)) > 0 // in attribute notation
-	if found != nil && (item != "" && !function || item == "" && !w.scope.names(column)) {
-		w.refuseAt(w.keyOnly(item, found, column), location)
+	if found != nil && (item != "" && !function || item == "" && !w.scope.namesResultColumn(column)) {
+		w.refuseAt(w.keyOnlyRefusal(item, found, column), location)
 	}
 }

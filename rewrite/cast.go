@@ -5,24 +5,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// foreignCast is a cast of others that a statement has the target of: it runs if a value of the source is there to be
-// cast.
+// foreignCast is a cast of others to a type that a statement names. It runs if there is a value of the source type.
 type foreignCast struct {
-	source  uint32
-	own     bool // the type that was named is made of the source itself, so that one mention of it is none too many
-	refused *sqlstate.Error
-	at      int32
+	source   uint32
+	ofSource bool // the named type contains the source type, so that this mention of it is no second value
+	refused  *sqlstate.Error
+	at       int32
 }
 
-// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go
-// does not infer: one that runs a function of others closes its target, and whatever is made of that, to statements
-// that may have a value of its source. Of PostgreSQL's types and those of extensions every statement may; of others see
-// checkCasts.
+// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which
+// this package does not infer. A cast of others that runs a function therefore closes its target type, and all types
+// made of that. Statements that may have a value of its source type cannot use them. Every statement may have values of
+// PostgreSQL's types and those of extensions. For other types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.Parts(t.OID) {
 		for _, c := range w.snap.CastsTo(part) {
-			if f := w.snap.FunctionByOID(c.Function); f != nil && w.known(f) {
+			if f := w.snap.FunctionByOID(c.Function); f != nil && w.isKnownFunction(f) {
 				continue
 			}
 			refused := unavailableType(t.Name.Name,
@@ -41,14 +40,14 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	if refused := typeRefusal(w.snap, t); refused != nil {
 		return refused
 	}
-	w.casts = append(w.casts, casts...)
+	w.foreignCasts = append(w.foreignCasts, casts...)
 	return nil
 }
 
 // checkCasts refuses a statement that may have a value of a type from which a cast of others leads to a type that it
-// names. Results of functions are known when checkCollations has looked for what they bring.
+// names. It runs after checkCollations, which notes the result types of functions.
 func (w *walker) checkCasts() {
-	if len(w.casts) == 0 {
+	if len(w.foreignCasts) == 0 {
 		return
 	}
 	for _, ref := range w.references {
@@ -56,27 +55,28 @@ func (w *walker) checkCasts() {
 			continue
 		}
 		for _, c := range ref.relation.Columns {
-			if ref.whole || w.names[c.Name] {
-				w.present[c.TypeOID]++
+			if ref.allColumns || w.columnNames[c.Name] {
+				w.valueTypes[c.TypeOID]++
 			}
 		}
 	}
-	for _, c := range w.casts {
+	for _, c := range w.foreignCasts {
 		mentions := 0
-		for t, n := range w.present {
+		for t, n := range w.valueTypes {
 			if w.snap.MadeOf(t, c.source) {
 				mentions += n
 			}
 		}
-		if mentions > 1 || mentions == 1 && !c.own {
+		if mentions > 1 || mentions == 1 && !c.ofSource {
 			w.refuseAt(c.refused, c.at)
 		}
 	}
 }
 
-// MayCast tells why a parameter of a type cannot be given to a text, or nil: what the text casts, it may be cast to.
+// MayCast tells why a parameter of a type cannot be given to a text, or nil: the text may cast the parameter to each
+// type that it names.
 func (r *Result) MayCast(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
-	for _, c := range r.casts {
+	for _, c := range r.foreignCasts {
 		if snap.MadeOf(parameter, c.source) {
 			return c.refused
 		}

@@ -9,14 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row; and
-// comparisons of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END`
-// failed if a hidden row had that title. (A collation counts once it is a column's, as that of a sub-select, and as
-// that of a domain or of an attribute of a composite type.) So what reads protected tables may bring one collation
-// besides the database's own, or several that never meet, and none that must not be searched by prefix where it does
-// that.
+// Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row. Comparisons
+// of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
+// hidden row had that title. (A collation counts if it belongs to a column, also to one of a sub-select. So does that
+// of a domain, or of an attribute of a composite type.)
+//
+// So a statement that reads protected tables may use one collation besides the database's own, or several that never
+// meet. Where it searches by prefix, all of them must compare byte by byte.
 
-// collateClause visits x COLLATE c, or what says so of a column, and notes the collation.
+// collateClause visits x COLLATE c, or that of a column definition, and notes the collation.
 func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {
 	w.saw("CollateClause")
 	w.expr(c.Arg)
@@ -39,36 +40,36 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 	return name, ok
 }
 
-// brings notes a type of which the statement may have values, and the collations of what it is made of: those of a
-// domain, and of the attributes of a composite type.
-func (w *walker) brings(t uint32) {
-	w.present[t]++
+// noteValueType notes a type of which the statement may have values, and the collations inside it: those of a domain,
+// and of the attributes of a composite type.
+func (w *walker) noteValueType(t uint32) {
+	w.valueTypes[t]++
 	for _, name := range w.snap.Collations(t) {
 		w.collations[name] = true
 	}
 }
 
-// bringsRow is brings for the row type of a relation.
-func (w *walker) bringsRow(n catalog.Name) {
+// noteRowType is noteValueType for the row type of a relation.
+func (w *walker) noteRowType(n catalog.Name) {
 	r, found := w.snap.Relation(n)
 	if !found {
 		return
 	}
 	for _, c := range r.Columns {
-		w.brings(c.TypeOID)
+		w.noteValueType(c.TypeOID)
 		if c.Collation != "" {
 			w.collations[c.Collation] = true
 		}
 	}
 }
 
-// nameFunctions give values of type name, whose collation is "C".
+// nameFunctions return values of type name, whose collation is "C".
 var nameFunctions = []string{"current_database", "current_schema", "current_schemas", "current_user",
 	"getdatabaseencoding", "getpgusername", "name",
 	"nameconcatoid", "pg_available_extension_versions", "pg_available_extensions",
 	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
 
-// byteCollations compare texts byte by byte: nothing that is leak-safe fails for them.
+// byteCollations compare texts byte by byte: no leak-safe expression fails for them.
 var byteCollations = []string{"C", "POSIX", "ucs_basic"}
 
 // checkCollations refuses a statement that may compare values of different collations on hidden rows.
@@ -80,7 +81,7 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 		}
 		for _, f := range w.snap.FunctionsNamed(schema, function) {
 			for _, t := range f.Results {
-				w.brings(t)
+				w.noteValueType(t)
 			}
 		}
 	}
@@ -100,28 +101,30 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	}
 	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)),
 		func(name string) bool { return !slices.Contains(byteCollations, name) })
-	if custom && w.searchesPrefix() || len(all) > 1 && w.meets(tree, w.collations) {
+	if custom && w.hasPrefixSearch() || len(all) > 1 && w.mixesCollations(tree, w.collations) {
 		w.refuse(refusal("CollateClause(several)"))
 	}
 }
 
-func (w *walker) searchesPrefix() bool { return w.prefixes || w.functions["pg_catalog.starts_with"] }
+func (w *walker) hasPrefixSearch() bool {
+	return w.hasPrefixOperator || w.functions["pg_catalog.starts_with"]
+}
 
-// columnCollations returns the collations of the columns that are read, with those that are there without them. protected
-// tells whether rows may be hidden from the agent.
+// columnCollations returns the collations of the columns that the statement reads, and those of its other values.
+// protected tells whether rows may be hidden from the agent.
 func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 	all = maps.Clone(w.collations)
-	maps.Copy(all, w.explicit)
+	maps.Copy(all, w.explicitCollations)
 	for _, ref := range w.references {
 		if ref.fragment == nil {
 			continue
 		}
-		protected = protected || !ref.fragment.open
+		protected = protected || !ref.fragment.showsAllRows
 		if ref.relation == nil {
 			continue
 		}
 		for _, c := range ref.relation.Columns {
-			if !ref.whole && !w.names[c.Name] {
+			if !ref.allColumns && !w.columnNames[c.Name] {
 				continue
 			}
 			for _, name := range w.snap.Collations(c.TypeOID) {
@@ -129,7 +132,7 @@ func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 			}
 			if c.Collation != "" {
 				all[c.Collation] = true
-				protected = protected || c.Nondeterministic && w.searchesPrefix()
+				protected = protected || c.Nondeterministic && w.hasPrefixSearch()
 			}
 		}
 	}

@@ -11,42 +11,44 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A meeting tells whether values of different collations may come together in a text that has several: in an operator,
-// in the arguments of a function, in a list, in what a sub-select is compared with. Where a value is a boolean by the
-// grammar (a condition in AND, OR and NOT, in WHEN, in FILTER, in WHERE) its collation ends, so that what stands beside
-// it is apart.
+// collationAnalysis tells whether a text may compare values of different collations, if it has several. They meet in an
+// operator, in the arguments of a function, in a list, or as the operand and the rows of a sub-select. Where the
+// grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE), its collation ends. Then
+// its neighbours belong to other groups.
 //
-// Columns count by their names alone, wherever they are from; so a name may bring more than the column has that is
-// meant, and never less. What is not known to be apart meets.
-type meeting struct {
-	spots   []*spot
-	columns map[string]map[string]bool // of a name, the collations
-	rows    map[string]bool            // names that may mean a whole row, or any column
-	others  map[string]bool            // names that are also of functions which are not PostgreSQL's
-	depth   int                        // of queries
-	unknown bool                       // something is not understood
+// Columns count by their names alone, whichever table they belong to. So a name may bring more collations than the
+// column that it means, and never fewer. Expressions that are not known to be separate are in one group.
+type collationAnalysis struct {
+	groups           []*exprGroup
+	columnCollations map[string]map[string]bool // by the column's name
+	rowNames         map[string]bool            // names that may mean a whole row, or any column
+	foreignFunctions map[string]bool            // names of functions that are not, or not only, PostgreSQL's
+	depth            int                        // of queries
+	unknown          bool                       // it does not understand something
 }
 
-// A spot is an expression in which collations meet.
-type spot struct {
-	names    map[string]bool
-	explicit map[string]bool // by COLLATE
-	inJSON   bool            // a whole row becomes JSON here, or is counted
-	anything bool            // it may hold whatever there is
-	output   string          // the column that has its value
-	unnamed  bool            // its value has a name that is not known
-	bare     bool            // a column by itself, or a row, which meets its like alone
+// exprGroup is an expression in which collations meet.
+type exprGroup struct {
+	columns      map[string]bool // names of columns
+	explicit     map[string]bool // by COLLATE
+	inJSON       bool            // a whole row becomes JSON here, or is counted
+	anyColumn    bool            // it may hold any column
+	outputName   string          // the column that has its value
+	unknownName  bool            // its value is a column whose name is not known
+	singleColumn bool            // it is a column or a row, which meets values of the same column only
 }
 
-// maxPasses bounds how often the columns of sub-selects are followed to what they are made of.
+// maxPasses bounds how often the columns of sub-selects are followed to their sources.
 const maxPasses = 20
 
-// meets tells whether collations meet in a text. base are those that come not by columns: they count everywhere.
-func (w *walker) meets(tree *sqltext.ParseResult, base map[string]bool) bool {
-	m := &meeting{columns: map[string]map[string]bool{}, rows: map[string]bool{}, others: map[string]bool{}}
+// mixesCollations tells whether collations meet in a text. base are those that do not come from columns: they count
+// everywhere.
+func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool) bool {
+	m := &collationAnalysis{columnCollations: map[string]map[string]bool{}, rowNames: map[string]bool{},
+		foreignFunctions: map[string]bool{}}
 	for name := range w.functions {
 		if schema, function, _ := strings.Cut(name, "."); schema != "pg_catalog" {
-			m.others[function] = true
+			m.foreignFunctions[function] = true
 		}
 	}
 	for _, ref := range w.references {
@@ -58,44 +60,45 @@ func (w *walker) meets(tree *sqltext.ParseResult, base map[string]bool) bool {
 		}
 		for _, c := range ref.relation.Columns {
 			if c.Collation != "" {
-				m.brings(c.Name, c.Collation)
+				m.addCollation(c.Name, c.Collation)
 			}
 			for _, name := range w.snap.Collations(c.TypeOID) {
-				m.brings(c.Name, name)
+				m.addCollation(c.Name, name)
 			}
 		}
 	}
 	for _, raw := range tree.Stmts {
 		m.visit(raw.Stmt, nil)
 	}
-	return m.unknown || m.several(base)
+	return m.unknown || m.hasMixedGroup(base)
 }
 
-// several follows the columns of sub-selects until nothing is new, and tells whether a spot has more than one collation.
-func (m *meeting) several(base map[string]bool) bool {
+// hasMixedGroup follows the columns of sub-selects until it finds nothing new, and tells whether a group has more than
+// one collation.
+func (m *collationAnalysis) hasMixedGroup(base map[string]bool) bool {
 	everywhere := maps.Clone(base)
 	for range maxPasses {
 		changed := false
-		for _, p := range m.spots {
+		for _, g := range m.groups {
 			found := maps.Clone(everywhere)
-			maps.Copy(found, p.explicit)
-			for name := range p.names {
-				maps.Copy(found, m.columns[name])
+			maps.Copy(found, g.explicit)
+			for name := range g.columns {
+				maps.Copy(found, m.columnCollations[name])
 			}
-			if p.anything {
-				for _, of := range m.columns {
+			if g.anyColumn {
+				for _, of := range m.columnCollations {
 					maps.Copy(found, of)
 				}
 			}
-			if len(found) > 1 && !p.bare {
+			if len(found) > 1 && !g.singleColumn {
 				return true
 			}
 			for name := range found {
 				switch {
-				case p.unnamed && !everywhere[name]:
+				case g.unknownName && !everywhere[name]:
 					everywhere[name], changed = true, true
-				case p.output != "" && !m.columns[p.output][name]:
-					m.brings(p.output, name)
+				case g.outputName != "" && !m.columnCollations[g.outputName][name]:
+					m.addCollation(g.outputName, name)
 					changed = true
 				}
 			}
@@ -107,43 +110,43 @@ func (m *meeting) several(base map[string]bool) bool {
 	return true
 }
 
-func (m *meeting) brings(column, collation string) {
-	if m.columns[column] == nil {
-		m.columns[column] = map[string]bool{}
+func (m *collationAnalysis) addCollation(column, collation string) {
+	if m.columnCollations[column] == nil {
+		m.columnCollations[column] = map[string]bool{}
 	}
-	m.columns[column][collation] = true
+	m.columnCollations[column][collation] = true
 }
 
-// spot opens one.
-func (m *meeting) spot() *spot {
-	p := &spot{names: map[string]bool{}, explicit: map[string]bool{}}
-	m.spots = append(m.spots, p)
-	return p
+// newGroup starts a group.
+func (m *collationAnalysis) newGroup() *exprGroup {
+	g := &exprGroup{columns: map[string]bool{}, explicit: map[string]bool{}}
+	m.groups = append(m.groups, g)
+	return g
 }
 
-// apart visits each node in a spot of its own.
-func (m *meeting) apart(nodes ...*sqltext.Node) {
+// visitEach visits each node in a group of its own.
+func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 	for _, n := range nodes {
-		own := m.spot()
-		own.bare = n.GetColumnRef() != nil || n.GetSortBy().GetNode().GetColumnRef() != nil
+		own := m.newGroup()
+		own.singleColumn = n.GetColumnRef() != nil || n.GetSortBy().GetNode().GetColumnRef() != nil
 		m.visit(n, own)
 	}
 }
 
-// visit adds what a node reads to a spot, or to a new one. It knows the nodes that divide; all others join what is in
-// them.
-func (m *meeting) visit(n *sqltext.Node, p *spot) {
+// visit adds the columns of a node to a group, or to a new one. It knows the nodes that separate groups. All others
+// join what is in them.
+func (m *collationAnalysis) visit(n *sqltext.Node, g *exprGroup) {
 	content := sqltext.Content(n)
 	if content == nil || m.unknown {
 		return
 	}
-	if p == nil {
-		p = m.spot()
+	if g == nil {
+		g = m.newGroup()
 	}
-	m.message(content, p)
+	m.visitMessage(content, g)
 }
 
-func (m *meeting) message(content proto.Message, p *spot) {
+func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	switch n := content.(type) {
 	case *sqltext.SelectStmt:
 		m.selectStmt(n, nil)
@@ -158,190 +161,190 @@ func (m *meeting) message(content proto.Message, p *spot) {
 	case *sqltext.RangeTableFunc:
 		m.unknown = true
 	case *sqltext.CommonTableExpr:
-		m.rows[n.Ctename] = true
+		m.rowNames[n.Ctename] = true
 		if search := n.SearchClause; search != nil {
-			m.rows[search.SearchSeqColumn] = true // of rows, as the path of a cycle is
+			m.rowNames[search.SearchSeqColumn] = true // it holds rows, as the path of a cycle does
 		}
 		if cycle := n.CycleClause; cycle != nil {
-			m.rows[cycle.CyclePathColumn] = true // its mark is a constant
+			m.rowNames[cycle.CyclePathColumn] = true // the cycle mark is a constant
 		}
 		if query := n.Ctequery.GetSelectStmt(); query != nil {
-			m.columnsAs(n.Aliascolnames, m.selectStmt(query, nil))
+			m.nameColumns(n.Aliascolnames, m.selectStmt(query, nil))
 		} else {
-			m.renamed(n.Aliascolnames)
-			m.apart(n.Ctequery)
+			m.nameUnknownColumns(n.Aliascolnames)
+			m.visitEach(n.Ctequery)
 		}
 	case *sqltext.RangeVar:
-		m.rows[n.Relname] = true
+		m.rowNames[n.Relname] = true
 		m.alias(n.Alias)
 	case *sqltext.RangeSubselect:
 		columns := m.selectStmt(n.Subquery.GetSelectStmt(), nil)
 		if n.Alias != nil {
-			m.rows[n.Alias.Aliasname] = true
-			m.columnsAs(n.Alias.Colnames, columns)
+			m.rowNames[n.Alias.Aliasname] = true
+			m.nameColumns(n.Alias.Colnames, columns)
 		}
 	case *sqltext.RangeFunction:
-		p.unnamed = true
+		g.unknownName = true
 		m.alias(n.Alias)
-		m.parts(n, p)
+		m.visitChildren(n, g)
 	case *sqltext.JoinExpr:
 		m.joinExpr(n)
 	case *sqltext.SubLink:
-		m.visit(n.Testexpr, p)
+		m.visit(n.Testexpr, g)
 		if n.SubLinkType == sqltext.EXISTS_SUBLINK {
-			p = nil
+			g = nil
 		}
-		m.selectStmt(n.GetSubselect().GetSelectStmt(), p)
+		m.selectStmt(n.GetSubselect().GetSelectStmt(), g)
 	case *sqltext.BoolExpr:
-		m.apart(n.Args...)
+		m.visitEach(n.Args...)
 	case *sqltext.NullTest:
-		m.apart(n.Arg)
+		m.visitEach(n.Arg)
 	case *sqltext.BooleanTest:
-		m.apart(n.Arg)
+		m.visitEach(n.Arg)
 	case *sqltext.CaseExpr:
-		m.caseExpr(n, p)
+		m.caseExpr(n, g)
 	case *sqltext.CollateClause:
-		m.apart(n.Arg)
+		m.visitEach(n.Arg)
 		if name, ok := collationName(n); ok && name != "default" {
-			p.explicit[name] = true
+			g.explicit[name] = true
 		}
 	case *sqltext.FuncCall:
 		if m.makesJSON(n) {
 			for _, arg := range n.Args {
-				own := m.spot()
+				own := m.newGroup()
 				own.inJSON = arg.GetColumnRef() != nil || arg.GetSubLink().GetSubLinkType() == sqltext.EXPR_SUBLINK
 				m.visit(arg, own)
 			}
-			m.apart(n.AggOrder...)
-			m.apart(n.AggFilter)
+			m.visitEach(n.AggOrder...)
+			m.visitEach(n.AggFilter)
 			m.windowDef(n.Over)
 			return
 		}
 		for _, list := range [][]*sqltext.Node{n.Args, n.AggOrder} {
 			for _, arg := range list {
-				m.visit(arg, p)
+				m.visit(arg, g)
 			}
 		}
-		m.apart(n.AggFilter)
+		m.visitEach(n.AggFilter)
 		m.windowDef(n.Over)
 	case *sqltext.WindowDef:
 		m.windowDef(n)
 	case *sqltext.GroupingSet:
-		m.apart(n.Content...)
+		m.visitEach(n.Content...)
 	case *sqltext.ColumnRef:
 		if last := n.Fields[len(n.Fields)-1]; last.GetAStar() != nil {
-			p.anything = true
+			g.anyColumn = true
 		} else {
-			m.reads(last.GetString_().GetSval(), p)
+			m.addColumn(last.GetString_().GetSval(), g)
 		}
 	case *sqltext.A_Indirection:
-		m.visit(n.Arg, p)
+		m.visit(n.Arg, g)
 		for _, part := range n.Indirection {
 			if field := part.GetString_(); field != nil {
-				m.reads(field.GetSval(), p)
+				m.addColumn(field.GetSval(), g)
 			} else {
-				m.visit(part, p)
+				m.visit(part, g)
 			}
 		}
 	case *sqltext.A_Star:
-		p.anything = true
+		g.anyColumn = true
 	default:
-		m.parts(n, p)
+		m.visitChildren(n, g)
 	}
 }
 
-// JSON functions compare nothing, neither their arguments nor the parts of a row; nor does count look into one.
+// jsonFunctions compare neither their arguments nor the columns of a row; nor does count.
 var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object",
 	"jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
 
-func (m *meeting) makesJSON(f *sqltext.FuncCall) bool {
+func (m *collationAnalysis) makesJSON(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	return ok && (schema == "" || schema == "pg_catalog") && slices.Contains(jsonFunctions, name) &&
-		!m.others[name] && !f.AggDistinct && !f.AggWithinGroup
+		!m.foreignFunctions[name] && !f.AggDistinct && !f.AggWithinGroup
 }
 
-// parts visits whatever is in a message, in one spot.
-func (m *meeting) parts(of proto.Message, p *spot) {
-	sqltext.Messages(of, func(_ string, child proto.Message) { m.part(child, p) })
+// visitChildren visits all that is in a message, in one group.
+func (m *collationAnalysis) visitChildren(of proto.Message, g *exprGroup) {
+	sqltext.Messages(of, func(_ string, child proto.Message) { m.visitChild(child, g) })
 }
 
-func (m *meeting) part(of proto.Message, p *spot) {
+func (m *collationAnalysis) visitChild(of proto.Message, g *exprGroup) {
 	if n, is := of.(*sqltext.Node); is {
-		m.visit(n, p)
+		m.visit(n, g)
 		return
 	}
-	m.message(of, p)
+	m.visitMessage(of, g)
 }
 
-// selectStmt visits a query, and returns its columns. They come to a spot too, if it stands there as a value.
-func (m *meeting) selectStmt(s *sqltext.SelectStmt, p *spot) []*spot {
+// selectStmt visits a query, and returns its columns. If the query is a value, its columns join the value's group.
+func (m *collationAnalysis) selectStmt(s *sqltext.SelectStmt, g *exprGroup) []*exprGroup {
 	if s == nil {
 		m.unknown = true
 		return nil
 	}
 	m.depth++
 	defer func() { m.depth-- }()
-	columns := m.query(s, p != nil && p.inJSON)
+	columns := m.query(s, g != nil && g.inJSON)
 	for _, c := range columns {
-		p.join(c)
+		g.add(c)
 	}
 	return columns
 }
 
-// query visits a query, or one of those that UNION and its kin combine, and returns a spot for each of its columns; for
-// a star one that may hold anything.
-func (m *meeting) query(s *sqltext.SelectStmt, inJSON bool) []*spot {
+// query visits a query, or one of those that a set operation combines, and returns a group for each of its columns.
+// That of a star may hold any column.
+func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGroup {
 	m.unknown = m.unknown || s.IntoClause != nil
 	for _, cte := range s.GetWithClause().GetCtes() {
-		m.apart(cte)
+		m.visitEach(cte)
 	}
-	var columns []*spot
+	var columns []*exprGroup
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
-		columns = m.combined(m.query(s.Larg, false), m.query(s.Rarg, false))
+		columns = m.combineColumns(m.query(s.Larg, false), m.query(s.Rarg, false))
 	case len(s.ValuesLists) > 0:
 		columns = m.values(s.ValuesLists)
 	default:
-		m.apart(s.FromClause...) // the names of rows come first
+		m.visitEach(s.FromClause...) // FROM says which names mean rows
 		columns = m.targets(s.TargetList, inJSON)
-		m.apart(s.DistinctClause...)
-		m.apart(s.WhereClause, s.HavingClause)
-		m.apart(s.GroupClause...)
-		m.apart(s.WindowClause...)
+		m.visitEach(s.DistinctClause...)
+		m.visitEach(s.WhereClause, s.HavingClause)
+		m.visitEach(s.GroupClause...)
+		m.visitEach(s.WindowClause...)
 	}
-	m.apart(s.LimitOffset, s.LimitCount)
-	m.apart(s.SortClause...)
+	m.visitEach(s.LimitOffset, s.LimitCount)
+	m.visitEach(s.SortClause...)
 	return columns
 }
 
-// targets visits what a query returns, or RETURNING.
-func (m *meeting) targets(list []*sqltext.Node, inJSON bool) []*spot {
-	var columns []*spot
+// targets visits the target list of a query, or RETURNING.
+func (m *collationAnalysis) targets(list []*sqltext.Node, inJSON bool) []*exprGroup {
+	var columns []*exprGroup
 	for _, n := range list {
 		t := n.GetResTarget()
 		if isStar(t.GetVal()) {
-			columns = append(columns, &spot{anything: true})
+			columns = append(columns, &exprGroup{anyColumn: true})
 			continue
 		}
-		own := m.spot()
+		own := m.newGroup()
 		own.inJSON = inJSON && t.GetVal().GetColumnRef() != nil
-		own.output = outputName(t)
-		own.unnamed = own.output == "" && m.depth > 1
-		own.bare = t.GetVal().GetColumnRef() != nil
+		own.outputName = outputName(t)
+		own.unknownName = own.outputName == "" && m.depth > 1
+		own.singleColumn = t.GetVal().GetColumnRef() != nil
 		m.visit(t.GetVal(), own)
 		columns = append(columns, own)
 	}
 	return columns
 }
 
-// values visits rows, of which PostgreSQL calls the columns column1, column2 and so on.
-func (m *meeting) values(rows []*sqltext.Node) []*spot {
-	var columns []*spot
+// values visits VALUES, whose columns PostgreSQL calls column1, column2 and so on.
+func (m *collationAnalysis) values(rows []*sqltext.Node) []*exprGroup {
+	var columns []*exprGroup
 	for _, row := range rows {
 		for i, value := range row.GetList().GetItems() {
 			if i == len(columns) {
-				columns = append(columns, m.spot())
-				columns[i].output = "column" + strconv.Itoa(i+1)
+				columns = append(columns, m.newGroup())
+				columns[i].outputName = "column" + strconv.Itoa(i+1)
 			}
 			m.visit(value, columns[i])
 		}
@@ -349,98 +352,99 @@ func (m *meeting) values(rows []*sqltext.Node) []*spot {
 	return columns
 }
 
-// combined joins the columns of two queries, one by one, whose names are those of the first; all to one where there is
-// a star.
-func (m *meeting) combined(left, right []*spot) []*spot {
-	if len(left) != len(right) || slices.ContainsFunc(slices.Concat(left, right), func(p *spot) bool { return p.anything }) {
-		left, right = []*spot{m.spot()}, []*spot{{anything: true}}
+// combineColumns joins the columns of two queries, one by one. Their names are those of the first query. With a star
+// all columns join one group.
+func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGroup {
+	if len(left) != len(right) ||
+		slices.ContainsFunc(slices.Concat(left, right), func(g *exprGroup) bool { return g.anyColumn }) {
+		left, right = []*exprGroup{m.newGroup()}, []*exprGroup{{anyColumn: true}}
 	}
-	for i, p := range left {
-		p.join(right[i])
-		right[i].output, right[i].unnamed = "", false
+	for i, g := range left {
+		g.add(right[i])
+		right[i].outputName, right[i].unknownName = "", false
 	}
 	return left
 }
 
-// join adds what another spot holds.
-func (p *spot) join(other *spot) {
-	if p == nil {
+// add adds what another group holds.
+func (g *exprGroup) add(other *exprGroup) {
+	if g == nil {
 		return
 	}
-	p.anything, p.bare = p.anything || other.anything, false
-	if p.names == nil {
-		p.names = map[string]bool{}
+	g.anyColumn, g.singleColumn = g.anyColumn || other.anyColumn, false
+	if g.columns == nil {
+		g.columns = map[string]bool{}
 	}
-	if p.explicit == nil {
-		p.explicit = map[string]bool{}
+	if g.explicit == nil {
+		g.explicit = map[string]bool{}
 	}
-	maps.Copy(p.names, other.names)
-	maps.Copy(p.explicit, other.explicit)
+	maps.Copy(g.columns, other.columns)
+	maps.Copy(g.explicit, other.explicit)
 }
 
-func (m *meeting) joinExpr(j *sqltext.JoinExpr) {
-	m.apart(j.Larg, j.Rarg)
+func (m *collationAnalysis) joinExpr(j *sqltext.JoinExpr) {
+	m.visitEach(j.Larg, j.Rarg)
 	m.alias(j.Alias)
 	m.alias(j.JoinUsingAlias)
 	m.unknown = m.unknown || j.IsNatural
 	for _, n := range j.UsingClause {
-		m.reads(n.GetString_().GetSval(), m.spot())
+		m.addColumn(n.GetString_().GetSval(), m.newGroup())
 	}
-	m.apart(j.Quals)
+	m.visitEach(j.Quals)
 }
 
-// caseExpr: a condition after WHEN is apart, unless it is a value that CASE compares with.
-func (m *meeting) caseExpr(c *sqltext.CaseExpr, p *spot) {
-	var compared *spot
+// caseExpr: a condition after WHEN has a group of its own, unless CASE compares it with a value.
+func (m *collationAnalysis) caseExpr(c *sqltext.CaseExpr, g *exprGroup) {
+	var compared *exprGroup
 	if c.Arg != nil {
-		compared = m.spot()
+		compared = m.newGroup()
 		m.visit(c.Arg, compared)
 	}
 	for _, n := range c.Args {
 		m.visit(n.GetCaseWhen().GetExpr(), compared)
-		m.visit(n.GetCaseWhen().GetResult(), p)
+		m.visit(n.GetCaseWhen().GetResult(), g)
 	}
-	m.visit(c.Defresult, p)
+	m.visit(c.Defresult, g)
 }
 
-func (m *meeting) windowDef(d *sqltext.WindowDef) {
-	m.apart(d.GetPartitionClause()...)
-	m.apart(d.GetOrderClause()...)
-	m.apart(d.GetStartOffset(), d.GetEndOffset())
+func (m *collationAnalysis) windowDef(d *sqltext.WindowDef) {
+	m.visitEach(d.GetPartitionClause()...)
+	m.visitEach(d.GetOrderClause()...)
+	m.visitEach(d.GetStartOffset(), d.GetEndOffset())
 }
 
-// reads adds a column, by its name.
-func (m *meeting) reads(name string, p *spot) {
-	p.names[name] = true
-	p.anything = p.anything || m.rows[name] && !p.inJSON
+// addColumn adds a column, by its name.
+func (m *collationAnalysis) addColumn(name string, g *exprGroup) {
+	g.columns[name] = true
+	g.anyColumn = g.anyColumn || m.rowNames[name] && !g.inJSON
 }
 
 // alias notes the name of an item, which may mean its row, and the names that it gives to columns.
-func (m *meeting) alias(a *sqltext.Alias) {
+func (m *collationAnalysis) alias(a *sqltext.Alias) {
 	if a == nil {
 		return
 	}
-	m.rows[a.Aliasname] = true
-	m.renamed(a.Colnames)
+	m.rowNames[a.Aliasname] = true
+	m.nameUnknownColumns(a.Colnames)
 }
 
-// columnsAs notes names that the columns of a query are given by their order.
-func (m *meeting) columnsAs(names []*sqltext.Node, columns []*spot) {
-	if len(names) > len(columns) || slices.ContainsFunc(columns, func(p *spot) bool { return p.anything }) {
-		m.renamed(names)
+// nameColumns notes the names that an alias gives the columns of a query, in their order.
+func (m *collationAnalysis) nameColumns(names []*sqltext.Node, columns []*exprGroup) {
+	if len(names) > len(columns) || slices.ContainsFunc(columns, func(g *exprGroup) bool { return g.anyColumn }) {
+		m.nameUnknownColumns(names)
 		return
 	}
 	for i, n := range names {
-		as := m.spot()
-		as.output = n.GetString_().GetSval()
-		as.join(columns[i])
-		as.bare, columns[i].unnamed = true, false
+		as := m.newGroup()
+		as.outputName = n.GetString_().GetSval()
+		as.add(columns[i])
+		as.singleColumn, columns[i].unknownName = true, false
 	}
 }
 
-// renamed notes names that columns are given by their order, where this is not known: each may be any.
-func (m *meeting) renamed(names []*sqltext.Node) {
+// nameUnknownColumns notes such names where the columns are not known: each name may mean any column.
+func (m *collationAnalysis) nameUnknownColumns(names []*sqltext.Node) {
 	for _, n := range names {
-		m.rows[n.GetString_().GetSval()] = true
+		m.rowNames[n.GetString_().GetSval()] = true
 	}
 }

@@ -239,8 +239,8 @@ func TestCollationsNeverMeet(t *testing.T) {
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
 			t.Fatal(err)
 		}
-		var said *pgconn.PgError
-		conflict := errors.As(err, &said) && said.Code == "42P22" // two by COLLATE are refused whatever the rows are
+		var normalized *pgconn.PgError
+		conflict := errors.As(err, &normalized) && normalized.Code == "42P22" // two by COLLATE are refused whatever the rows are
 		switch {
 		case refused == nil && conflict:
 			t.Errorf("%s: %v", sql, err)

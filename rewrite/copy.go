@@ -44,19 +44,19 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		return
 	}
 	ref.copyStmt, ref.columnsEnd = c, ref.end
-	if ref.fragment.stands() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
+	if ref.fragment.isView() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
 		w.refuseAt(refusal("CopyStmt.relation"), ref.start)
 		return
 	}
 	if ref.relation.HasChildren {
-		ref.keep("COPY of a table with children") // COPY reads the table without its children, a query would not
+		ref.doNotInject(copyOfParent)
 	}
 	i := w.source.At(ref.start)
 	if w.source.Kind(i-1) == sqltext.Binary {
-		ref.keep("COPY BINARY") // has no form with a query
+		ref.doNotInject(copyBinary) // has no form with a query
 	}
 	if len(c.Attlist) == 0 {
-		ref.whole = true
+		ref.allColumns = true
 		return
 	}
 	for ; i < len(w.source.Tokens); i++ {
@@ -69,7 +69,7 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		name := n.GetString_().GetSval()
 		w.column(name, ref.start)
 		if ref.relation.Column(name) == nil {
-			ref.keep("an unknown column") // the server says which
+			ref.doNotInject(unknownCopyColumn) // the server says which
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (w *walker) injectCopy(ref *reference) {
 		" AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
 	tree, refused := sqltext.Parse("COPY " + text + " TO STDOUT")
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	w.replace(ref.start, ref.columnsEnd, text, func() {
@@ -98,8 +98,8 @@ func (w *walker) injectCopy(ref *reference) {
 	})
 }
 
-// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, generated columns and
-// all, which COPY leaves out.
+// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, with generated
+// columns, which COPY of a table leaves out.
 func (w *walker) listColumns(ref *reference) {
 	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
 	var columns []string
@@ -113,7 +113,7 @@ func (w *walker) listColumns(ref *reference) {
 	})
 }
 
-// copiedColumns are those that COPY copies where no list is given.
+// copiedColumns are the columns that COPY copies without a list.
 func copiedColumns(r *catalog.Relation) []string {
 	var out []string
 	for _, column := range r.Columns {
@@ -126,12 +126,13 @@ func copiedColumns(r *catalog.Relation) []string {
 
 func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
-// copyOptions judges the options by an allowlist of names and values.
+// copyOptions checks the options by an allowlist of names and values.
 func (w *walker) copyOptions(options []*sqltext.Node, from bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC ||
-			!(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") || from && copyFromOption(d.Defname, d.Arg)) {
+			!(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") ||
+				from && copyFromOption(d.Defname, d.Arg)) {
 			location := int32(-1)
 			if d != nil {
 				location = d.Location

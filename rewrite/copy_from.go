@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// copyFrom visits COPY table [(columns)] FROM STDIN. Row security refuses it on the table: a view stands in its place,
-// whose trigger inserts as the agent. What is left out of the list has its default there as in the table.
+// copyFrom visits COPY table [(columns)] FROM STDIN. Row security refuses it on the table. So a view takes the table's
+// place, whose trigger inserts as the agent. A column that the list omits has the table's default there, too.
 func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	if c.Relation == nil {
 		w.refuse(refusal("CopyStmt.is_from"))
@@ -40,8 +40,8 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 		w.addColumns(t.ref, columns)
 	}
 	for _, name := range columns {
-		w.names[name] = true
-		if !slices.Contains(t.table.Write.CopyColumns, name) { // the server would speak of the view
+		w.columnNames[name] = true
+		if !slices.Contains(t.table.Write.CopyColumns, name) { // the server's error would name the view
 			w.refuseColumn(t, name, t.table.Write.CopyColumns, t.ref.start)
 		}
 	}
@@ -63,13 +63,13 @@ func (w *walker) addColumns(ref *reference, columns []string) {
 	w.replace(ref.end, ref.end, " ("+strings.Join(quoted, ", ")+")", func() { c.Attlist = list })
 }
 
-// settleCopyFrom puts the view in the place of the table.
-func (w *walker) settleCopyFrom(ref *reference) {
+// editCopyFrom puts the view in the place of the table.
+func (w *walker) editCopyFrom(ref *reference) {
 	rv, view := ref.rangeVar, predicate.CopyView(ref.name)
 	w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 }
 
-// copyFromOption judges the options that COPY FROM has alone.
+// copyFromOption checks the options that only COPY FROM has.
 func copyFromOption(name string, arg *sqltext.Node) bool {
 	switch name {
 	case "force_not_null", "force_null":
@@ -82,7 +82,7 @@ func copyFromOption(name string, arg *sqltext.Node) bool {
 		return strings.EqualFold(arg.GetString_().GetSval(), "match")
 	case "default": // of 16: the view has the table's defaults
 		return arg.GetString_() != nil
-	case "on_error": // of 17: what it does without
+	case "on_error": // of 17: the default
 		return strings.EqualFold(arg.GetString_().GetSval(), "stop")
 	}
 	return false

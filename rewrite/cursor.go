@@ -15,7 +15,7 @@ const (
 // PostgreSQL. The query is not signed: it runs under the text of each FETCH.
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("DeclareCursorStmt")
-	w.unsigned = true
+	w.runsLater = true
 	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0,
 		Binary: d.Options&cursorBinary != 0}
 	w.rename(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname, func(upstream string) { d.Portalname = upstream })

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Definition is a [policy.ViewRewriter]: the query of a view is judged and rewritten as if an agent had sent it, so that a
+// Definition is a [policy.ViewRewriter]. It checks and rewrites the query of a view as if an agent had sent it. So a
 // copy of the view with the agent's rights reads nothing and calls nothing that the agent could not.
 func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.ViewCopy) (query string,
 	bare bool, err error) {
@@ -23,27 +23,27 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	}
 	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RLS, policy.FilteredCopy: Both, policy.SignedCopy: AlwaysSigned}[of]
 	r := New(snap, p, mode)
-	r.view = true
-	r.fetches = false             // a view has a list's columns, whatever its query asks for
-	for _, v := range p.Views() { // those that it reads need not be listed
-		r.protected[v.Relation.Name] = r.viewFragment(v)
+	r.isView = true
+	r.hasKeyOnlyColumns = false   // a view has the columns of lists, whatever its query asks for
+	for _, v := range p.Views() { // the policy need not list the views that it reads
+		r.fragments[v.Relation.Name] = r.viewFragment(v)
 	}
 	tables := p.Tables()
-	for _, c := range p.Children() { // the plan that makes the copy puts them under their rules, too
+	for _, c := range p.Children() { // the copy puts them under their rules, too
 		if c.ReadableByName {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
 			f := newFragment(t, mode)
-			f.door = false
-			r.protected[c.Relation.Name] = f
+			f.hasSignedView = false
+			r.fragments[c.Relation.Name] = f
 			tables = append(slices.Clip(tables), t)
 		}
 	}
 	if of == policy.FilteredCopy {
 		for _, t := range tables {
-			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
-				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
+			if f := r.fragments[t.Relation.Name]; !f.isView() && !f.showsAllRows {
+				f.setSubquery(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
 					catalog.QuoteIdent(t.Relation.Name.Name))
-				f.gated = false // the predicate reads as row policies do
+				f.needsSignature = false // the predicate reads what row policies read
 			}
 		}
 	}
@@ -60,30 +60,32 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	case len(result.Effects) != 1 || !result.Effects[0].Reads:
 		return "", false, fmt.Errorf("it is no query")
 	}
-	return result.Text, result.bare, nil
+	return result.Text, result.lacksPredicate, nil
 }
 
-// viewFragment is what stands for a view: the name of its copy.
+// viewFragment is what replaces a view: its copy.
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
-	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.PartlyFiltered,
-		door: v.SignedQuery != ""}
-	f.kept = f.door && !slices.ContainsFunc(v.Tables,
-		func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
-	f.stored = slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.stored })
+	f := &fragment{visible: v.Relation, view: rowViewName(v.Relation.Name, r.mode), viewTables: v.Tables,
+		lacksPredicate: v.PartlyFiltered,
+		hasSignedView:  v.SignedQuery != ""}
+	f.materialized = f.hasSignedView && !slices.ContainsFunc(v.Tables,
+		func(n catalog.Name) bool { t := r.fragments[n]; return t != nil && t.hasSignedView && !t.materialized })
+	f.lacksRowSecurity = slices.ContainsFunc(v.Tables,
+		func(n catalog.Name) bool { t := r.fragments[n]; return t != nil && t.lacksRowSecurity })
 	return f
 }
 
-// standIn is the view of ours that is read in place of a relation.
-func standIn(n catalog.Name, mode Mode) catalog.Name {
+// rowViewName is the name of the view of ours that is read in place of a relation.
+func rowViewName(n catalog.Name, mode Mode) catalog.Name {
 	if mode == Both || mode == AlwaysInjected {
 		return predicate.FilteredRowView(n)
 	}
 	return predicate.RowView(n)
 }
 
-// condition writes the sub-select of a table's visible rows, in which the table has the name row. It is parsed when a
-// statement needs it: each view has a rewriter of its own, and reads few of the tables.
-func (f *fragment) condition(t *policy.Table, condition, row string) {
+// setSubquery writes the subquery of a table's visible rows, in which the table has the name row. It is parsed when a
+// statement needs it: each view has a rewriter of its own, which needs few of the tables.
+func (f *fragment) setSubquery(t *policy.Table, condition, row string) {
 	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql
 	f.subquery = sync.OnceValue(func() *sqltext.Node {

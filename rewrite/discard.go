@@ -25,9 +25,9 @@ func (w *walker) unlistenStmt() verdict.Effect {
 	return verdict.Effect{}
 }
 
-// resets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's seal,
-// which they take away: the seal can only be set between messages, outside transactions.
-func resets(effects []verdict.Effect) *sqlstate.Error {
+// checkResets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's
+// seal, which they take away. The proxy can set the seal only between messages, outside of transactions.
+func checkResets(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {
 		switch e.Kind {

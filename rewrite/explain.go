@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would tell statistics of hidden rows, and
-// so would one into which the body of a function is put.
+// explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would show statistics of hidden rows. So
+// would a plan into which PostgreSQL inlines a function.
 func (w *walker) explainStmt(e *sqltext.ExplainStmt) {
 	w.saw("ExplainStmt")
 	for _, n := range e.Options {
@@ -27,7 +27,7 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt) {
 	outer := w.functions
 	w.functions = map[string]bool{}
 	w.selectStmt(query, nil)
-	plain := len(w.references) == w.first
+	plain := len(w.references) == w.firstReference
 	for name := range w.functions {
 		outer[name] = true
 		plain = plain && strings.HasPrefix(name, "pg_catalog.")
@@ -41,7 +41,7 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt) {
 	}
 }
 
-// explainOption judges an option by an allowlist of names and values.
+// explainOption checks an option by an allowlist of names and values.
 func explainOption(d *sqltext.DefElem) bool {
 	text := d.GetArg().GetString_()
 	switch d.Defname {

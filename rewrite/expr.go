@@ -12,7 +12,7 @@ func (w *walker) exprs(nodes []*sqltext.Node) {
 	}
 }
 
-// expr visits an expression. The default arm denies: a kind of node that is not here is refused.
+// expr visits an expression. The default arm refuses: so does any kind of node that is not here.
 func (w *walker) expr(n *sqltext.Node) {
 	if n == nil || n.Node == nil || w.refused != nil {
 		return
@@ -41,9 +41,9 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("TypeCast")
 		w.expr(kind.TypeCast.Arg)
 		w.typeName(kind.TypeCast.TypeName)
-		w.namedCast(kind.TypeCast)
+		w.checkNameCast(kind.TypeCast)
 	case *sqltext.Node_CollateClause:
-		w.collateClause(kind.CollateClause, w.explicit)
+		w.collateClause(kind.CollateClause, w.explicitCollations)
 	case *sqltext.Node_FuncCall:
 		w.funcCall(n, kind.FuncCall)
 	case *sqltext.Node_NamedArgExpr:
@@ -71,7 +71,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("SQLValueFunction")
 		if op := kind.SqlvalueFunction.Op; op != sqltext.SVFOP_CURRENT_DATE &&
 			op != sqltext.SVFOP_CURRENT_TIMESTAMP && op != sqltext.SVFOP_LOCALTIMESTAMP {
-			w.collations["C"] = true // as that of type name
+			w.collations["C"] = true // as of values of type name
 		}
 	case *sqltext.Node_GroupingFunc:
 		w.saw("GroupingFunc")
@@ -135,7 +135,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("JsonIsPredicate")
 		w.expr(kind.JsonIsPredicate.Expr)
 		w.jsonFormat(kind.JsonIsPredicate.Format)
-	case *sqltext.Node_SetToDefault: // assigned takes the ones that may be
+	case *sqltext.Node_SetToDefault: // assignedValue takes the ones that are allowed
 		w.refuseAt(refusal("SetToDefault(elsewhere)"), kind.SetToDefault.Location)
 	default:
 		w.refuse(refusal(sqltext.Kind(n)))
@@ -183,8 +183,8 @@ func (w *walker) windowDef(d *sqltext.WindowDef) {
 	w.expr(d.EndOffset)
 }
 
-// columnRef visits a reference to a column, a whole row or, in attribute notation, a function. expanded tells that a *
-// at its end stands directly in a target list, where it means the columns and not the row.
+// columnRef visits a reference to a column, to a whole row or, in attribute notation, to a function. expanded tells
+// that it stands directly in a target list, where a * means columns and not the row.
 func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	if w.refused != nil {
 		return
@@ -209,18 +209,18 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	case 1:
 		if star {
 			for _, item := range w.scope.items {
-				item.wholeRow(expanded)
+				item.readWholeRow(expanded)
 			}
 			return
 		}
-		// A column; or, if it is the name of an item, perhaps the whole row.
-		for _, item := range w.scope.matching(fields[0]) {
-			item.wholeRow(false)
+		// A column; or, if an item has the name, perhaps the whole row.
+		for _, item := range w.scope.itemsNamed(fields[0]) {
+			item.readWholeRow(false)
 		}
 	case 2:
-		items = w.scope.matching(fields[0])
+		items = w.scope.itemsNamed(fields[0])
 	case 3:
-		items = w.schemaQualified(c, fields)
+		items = w.schemaQualifiedItems(c, fields)
 	default:
 		w.refuseAt(refusal("RangeVar.catalogname"), c.Location)
 	}
@@ -229,7 +229,7 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	}
 	if star {
 		for _, item := range items {
-			item.wholeRow(expanded)
+			item.readWholeRow(expanded)
 		}
 		return
 	}
@@ -237,40 +237,40 @@ func (w *walker) columnRef(c *sqltext.ColumnRef, expanded bool) {
 	w.column(last, c.Location)
 	switch len(fields) {
 	case 1:
-		w.missing("", last, c.Location)
+		w.checkKeyOnlyColumn("", last, c.Location)
 	case 2:
-		w.missing(fields[0], last, c.Location)
-		if !w.scope.hasColumn(fields[0], last) && w.attribute(last, c.Location) {
+		w.checkKeyOnlyColumn(fields[0], last, c.Location)
+		if !w.scope.hasColumn(fields[0], last) && w.attributeNotation(last, c.Location) {
 			for _, item := range items { // the function takes the row
-				item.wholeRow(false)
+				item.readWholeRow(false)
 			}
 		}
 	case 3:
-		if !items[0].columns[last] && w.attribute(last, c.Location) {
-			items[0].wholeRow(false)
+		if !items[0].columns[last] && w.attributeNotation(last, c.Location) {
+			items[0].readWholeRow(false)
 		}
 	}
 }
 
-// wholeRow notes that all columns of an item are read, and, unless they are expanded in a target list, that its row type
-// matters.
-func (i *fromItem) wholeRow(expanded bool) {
+// readWholeRow notes that the statement reads all columns of an item, and its row type unless a target list expands
+// them.
+func (i *fromItem) readWholeRow(expanded bool) {
 	if i.ref == nil {
 		return
 	}
 	if expanded {
-		i.ref.whole = true
-		i.ref.starred++
+		i.ref.allColumns = true
+		i.ref.starCount++
 		return
 	}
-	i.readWhole()
-	i.ref.keep("a whole-row reference")
+	i.readRowType()
+	i.ref.doNotInject(wholeRowReference)
 }
 
-// schemaQualified visits schema.table.column, which reaches a table without alias only.
-func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromItem {
+// schemaQualifiedItems visits schema.table.column, which only reaches a table without alias.
+func (w *walker) schemaQualifiedItems(c *sqltext.ColumnRef, fields []string) []*fromItem {
 	name, _ := w.snap.ResolveRelation(fields[0], fields[1])
-	items := w.scope.qualified(name)
+	items := w.scope.itemsOfRelation(name)
 	if name.Name == "" || len(items) == 0 {
 		w.refuseAt(sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonRelation,
 			"missing FROM-clause entry for table %q", fields[1]).
@@ -278,45 +278,45 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 		return nil
 	}
 	ref := items[0].ref
-	if ref.fragment == nil || ref.fragment.stands() {
+	if ref.fragment == nil || ref.fragment.isView() {
 		w.unqualify(c)
 		return items
 	}
 	column := fields[len(fields)-1]
-	w.qualified = append(w.qualified, qualified{c, w.scope, items[0], w.copied,
+	w.qualifiedColumns = append(w.qualifiedColumns, qualifiedColumn{c, w.scope, items[0], w.repeated,
 		c.Fields[len(c.Fields)-1].GetAStar() != nil || items[0].columns[column]})
 	return items
 }
 
-// qualified is a column reference with a schema.
-type qualified struct {
-	column *sqltext.ColumnRef
-	scope  *scope
-	item   *fromItem
-	copied bool
-	known  bool // the table has the column; else the server says so, by the name that the client wrote
+// qualifiedColumn is a column reference with a schema.
+type qualifiedColumn struct {
+	column   *sqltext.ColumnRef
+	scope    *scope
+	item     *fromItem
+	repeated bool
+	known    bool // the table has the column; else the server says so, by the name that the client wrote
 }
 
-// unqualifyColumns takes the schema away where the table's name alone means the same: nothing else in sight has that
-// name. The rest of the rewriter, and signed views, which carry the name as alias, then see table.column, as ORMs that
-// write schema.table.column everywhere do not send it.
+// unqualifyColumns drops the schema where the table's name alone means the same: nothing else in sight has that name.
+// The rest of the rewriter, and signed views, whose alias is the name, then see table.column. Some ORMs write
+// schema.table.column everywhere.
 func (w *walker) unqualifyColumns() {
-	for _, q := range w.qualified {
-		same := q.scope.matching(q.item.name)
+	for _, q := range w.qualifiedColumns {
+		same := q.scope.itemsNamed(q.item.name)
 		switch {
-		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.mayName() && w.schemaIsPlain(q.column):
-			if !q.copied {
+		case len(same) == 1 && same[0] == q.item && q.known && !q.scope.hasUnknownNameInSight() && w.schemaIsPlain(q.column):
+			if !q.repeated {
 				w.removeSchema(q.column, func() {})
 			}
 			q.column.Fields = q.column.Fields[1:]
 		default:
-			q.item.ref.keep("schema.table.column")
-			q.item.ref.qualified = append(q.item.ref.qualified, q.column)
+			q.item.ref.doNotInject(schemaQualifiedColumn)
+			q.item.ref.qualifiedColumns = append(q.item.ref.qualifiedColumns, q.column)
 		}
 	}
 }
 
-// unqualify takes the schema away: what stands for the table carries its name as alias.
+// unqualify drops the schema: what replaces the table has its name as alias.
 func (w *walker) unqualify(c *sqltext.ColumnRef) {
 	if !w.schemaIsPlain(c) {
 		w.refuseAt(refusal("ColumnRef.location"), c.Location)
@@ -331,22 +331,22 @@ func (w *walker) schemaIsPlain(c *sqltext.ColumnRef) bool {
 	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot && w.source.Kind(i+3) == sqltext.Dot
 }
 
-// removeSchema writes the table's name in place of schema.table, as a name that may stand first: any word may stand
-// behind a dot (public.user.id), a comment may stand between them, and what is before the schema may need no space.
+// removeSchema writes the table's name in place of schema.table, quoted where it needs that without a dot before it, as
+// in public.user.id. A comment may stand between the two.
 func (w *walker) removeSchema(c *sqltext.ColumnRef, apply func()) {
 	i := w.source.At(c.Location)
 	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End,
 		catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
 }
 
-// column notes the name of a column that is read.
+// column notes the name of a column that the statement reads.
 func (w *walker) column(name string, location int32) {
-	w.names[name] = true
+	w.columnNames[name] = true
 	switch name {
 	case "tableoid":
-		w.tableOID = true
+		w.namesTableOID = true
 	case "ctid", "xmin", "xmax", "cmin", "cmax":
-		w.systemColumn, w.systemAt = true, location
+		w.namesSystemColumn, w.systemColumnAt = true, location
 	}
 }
 
@@ -358,7 +358,7 @@ func (w *walker) indirection(x *sqltext.A_Indirection) {
 		switch part := n.GetNode().(type) {
 		case *sqltext.Node_String:
 			w.column(part.String_.GetSval(), w.locationOf(x.Arg))
-			w.attribute(part.String_.GetSval(), w.locationOf(x.Arg))
+			w.attributeNotation(part.String_.GetSval(), w.locationOf(x.Arg))
 		case *sqltext.Node_A_Star:
 			w.saw("A_Star")
 		case *sqltext.Node_A_Indices:

@@ -6,6 +6,6 @@ import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 // are classified.
 func KnownExtension(name string) bool { return knownExtension(name) }
 
-// UnknownOperator tells whether an operator closes its name: statements with it are refused, unless the policy has its
-// extension under operators.
+// UnknownOperator tells whether an operator closes its name: statements with that name are refused, unless the policy
+// has the operator's extension under operators.
 func UnknownOperator(o *catalog.Operator) bool { return !knownExtension(o.Extension) }

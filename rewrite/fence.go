@@ -9,85 +9,89 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search that is not the statement itself has no exact twin (see nearest.go): an index that gives up, or whose graph
-// hidden rows have torn, would tell of them by how many rows come back. So where a distance is asked for in any other
-// form, what an approximate index might put in order is read behind OFFSET 0, which no index can. So is what is stored
-// (see [policy.Table.Stored]) where a statement may fail: its view is a barrier to what is not leak-proof, and puts no
-// rule before the rest.
+// A search that is only a part of the statement has no exact twin (see nearest.go). An approximate index may give up,
+// and hidden rows may have torn its graph. Then the number of rows that come back would tell of hidden rows. So any
+// other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
+// statement that may fail also reads relations without row security (see [policy.Table.Stored]) behind OFFSET 0. Their
+// view keeps conditions out that are not leak-proof, but does not put the rule before the rest.
 
-// fences finds the relations to be fenced in. search is the table of a search with a twin, or nil.
-func (w *walker) fences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
-	if slices.ContainsFunc(w.references, func(ref *reference) bool { return w.approximates(ref) || w.overflowsBy(ref) }) {
-		w.fenced = sqltext.Ordered(tree, distances)
-		delete(w.fenced, search)
+// findFences finds the relations to be fenced. search is the table of a search with a twin, or nil.
+func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
+	if slices.ContainsFunc(w.references,
+		func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
+		w.fencedTables = sqltext.Ordered(tree, distanceOperators)
+		delete(w.fencedTables, search)
 	}
-	if w.fenced == nil {
-		w.fenced = map[*sqltext.RangeVar]bool{}
+	if w.fencedTables == nil {
+		w.fencedTables = map[*sqltext.RangeVar]bool{}
 	}
-	if w.barred {
+	if w.mayFail {
 		for _, ref := range w.references {
-			if ref.fragment != nil && ref.fragment.stored {
-				w.fenced[ref.rangeVar] = true
+			if ref.fragment != nil && ref.fragment.lacksRowSecurity {
+				w.fencedTables[ref.rangeVar] = true
 			}
 		}
 	}
 }
 
-// overflowsBy tells whether an index may put rows of a relation in order by a distance that fails for some of them,
-// before the rule is asked: those of points, circles and other shapes, and with btree_gist of numbers and times.
-func (w *walker) overflowsBy(ref *reference) bool {
+// distanceMayFail tells whether an index may sort rows of a relation by a distance that fails for some of them, before
+// PostgreSQL checks the rule. Such are the distances of points, circles and other shapes. With btree_gist those of
+// numbers and times are, too.
+func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
 		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
-			return slices.Contains(shapes, w.snap.BaseType(c.TypeOID))
+			return slices.Contains(distanceTypes, w.snap.BaseType(c.TypeOID))
 		})
 	}
 	if slices.ContainsFunc(w.snap.OperatorsNamed("", "<->"), func(o *catalog.Operator) bool {
-		return o.Extension != "" && !slices.Contains(exactDistances, o.Extension)
+		return o.Extension != "" && !slices.Contains(safeDistanceExtensions, o.Extension)
 	}) {
 		return true
 	}
-	return over(ref.relation) || slices.ContainsFunc(ref.fragment.tables, func(name catalog.Name) bool {
+	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
 		return ok && over(r)
 	})
 }
 
-// shapes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
-var shapes = []uint32{600, 601, 602, 603, 604, 628, 718}
+// distanceTypes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
+var distanceTypes = []uint32{600, 601, 602, 603, 604, 628, 718}
 
-// exactDistances are extensions whose distances fail for no value.
-var exactDistances = []string{"pg_trgm", "cube", "vector"}
+// safeDistanceExtensions are extensions whose distances fail for no value.
+var safeDistanceExtensions = []string{"pg_trgm", "cube", "vector"}
 
-// approximates tells whether an approximate index may lie under a relation: its own, that of a part, or of what a view
-// reads.
-func (w *walker) approximates(ref *reference) bool {
+// hasApproximateIndex tells whether a relation may have an approximate index: its own, that of a partition or child, or
+// that of a table that a view reads.
+func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
 		return r.Approximate || r.HasChildren &&
-			slices.ContainsFunc(w.snap.Relations(), func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
+			slices.ContainsFunc(w.snap.Relations(),
+				func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
 	}
-	return over(ref.relation) || slices.ContainsFunc(ref.fragment.tables, func(name catalog.Name) bool {
+	return over(ref.relation) || slices.ContainsFunc(ref.fragment.viewTables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
 		return ok && over(r)
 	})
 }
 
-// isFenced tells whether a reference is to be fenced in, and refuses where that cannot be written.
-func (w *walker) isFenced(ref *reference) bool {
-	if !w.fenced[ref.rangeVar] || ref.copyStmt != nil || !(w.approximates(ref) || w.overflowsBy(ref) || ref.fragment.stored) {
+// mustFence tells whether a reference is to be fenced, and refuses where that cannot be written.
+func (w *walker) mustFence(ref *reference) bool {
+	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil ||
+		!(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
 		return false
 	}
-	switch ref.kept {
-	case "GROUP BY the primary key": // what is grouped by a key, and by no distance, is not sorted by one
+	switch ref.notInjectedBecause {
+	case groupByPrimaryKey: // what is grouped by a key, and by no distance, is not sorted by one
 		return false
-	case "ONLY", "t *", "tableoid":
+	case onlyTable, starTable, tableOIDColumn:
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
-			"relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.kept).
+			"relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.notInjectedBecause).
 			WithHint("Write the search as the statement: SELECT ... FROM %s ORDER BY a distance LIMIT a number.",
 				ref.name.SQL()), ref.start)
 		return false
@@ -95,11 +99,11 @@ func (w *walker) isFenced(ref *reference) bool {
 	return true
 }
 
-// fence puts a subselect in the place of a name that a subselect which is read behind OFFSET 0 stands for: of a
-// relation, or one with a predicate.
+// fence puts a subselect behind OFFSET 0 in the place of a relation's name, or adds OFFSET 0 to a subselect with a
+// predicate.
 func (w *walker) fence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
 		inner = everyColumn + inner + ")"
 	}
-	w.subselect(ref, inner, true)
+	w.replaceBySubselect(ref, inner, true)
 }

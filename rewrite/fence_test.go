@@ -178,9 +178,9 @@ func TestDistancesThatFailAreFenced(t *testing.T) {
 		CREATE DOMAIN round AS circle; ALTER TABLE meters ADD x round; ALTER TABLE drafts ADD x line`)
 	times, _ := altered(t, RLS, "CREATE EXTENSION btree_gist")
 	for _, c := range []struct {
-		r      *Rewriter
-		sql    string
-		fenced bool
+		r            *Rewriter
+		sql          string
+		fencedSearch bool
 	}{
 		{plain, "SELECT 1 FROM memories ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
 		{plain, "SELECT 1 FROM people ORDER BY x <-> '(0,0)'::point LIMIT 3", true},
@@ -195,7 +195,7 @@ func TestDistancesThatFailAreFenced(t *testing.T) {
 		{times, "SELECT 1 FROM memories ORDER BY occurred_at LIMIT 3", false},
 	} {
 		result, refused := c.r.Rewrite(c.sql, false)
-		if refused != nil || strings.Contains(result.Text, " OFFSET 0)") != c.fenced {
+		if refused != nil || strings.Contains(result.Text, " OFFSET 0)") != c.fencedSearch {
 			t.Errorf("%s: %v, %s", c.sql, refused, result.Text)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fingerprint hashes the shape of a text: its tokens in lower case, each literal and parameter as one sign, a list of
-// them as one. Nothing of a literal goes in, so that nothing of it can come out.
+// fingerprint hashes the shape of a text: its tokens in lower case, with each literal and parameter as one sign, and a
+// list of them as one. No part of a literal goes in, so that none can come out.
 func fingerprint(source *sqltext.Source) string {
 	var shape strings.Builder
 	constant := false // the last thing written was a literal
@@ -36,7 +36,7 @@ func fingerprint(source *sqltext.Source) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// tagOf names the kind of a text from a bounded set: the record and the metrics use it.
+// tagOf names the kind of a text, one of a fixed set: for the audit record and the metrics.
 func tagOf(tree *sqltext.ParseResult) string {
 	switch len(tree.Stmts) {
 	case 0:

@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fromItem visits an item of FROM and adds what it names to own. Only LATERAL items see those before them. kept is why
-// tables in it must stay tables, or "".
-func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
-	if own.inSight+len(own.items) >= maxItems {
+// fromItem visits an item of FROM and adds it to own. Only LATERAL items see those before them. notInjected is why
+// tables in it must stay tables, or mayInject.
+func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, notInjected notInjectedReason) {
+	if own.outerItems+len(own.items) >= maxItems {
 		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement has more than %d items of FROM in one scope", maxItems).
 			WithHint("Divide the statement, or join fewer tables."))
@@ -19,7 +19,7 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
 	}
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		w.rangeVar(n, kind.RangeVar, own, kept)
+		w.rangeVar(n, kind.RangeVar, own, notInjected)
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		w.saw("RangeSubselect")
@@ -38,13 +38,13 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
 		if renamed {
 			columns = renamedColumns(s.Alias.GetColnames())
 		}
-		own.add(&fromItem{name: name, columns: columns, inside: w.references[inside:]})
+		own.add(&fromItem{name: name, columns: columns, references: w.references[inside:]})
 	case *sqltext.Node_RangeFunction:
 		w.rangeFunction(kind.RangeFunction, own)
 	case *sqltext.Node_RangeTableFunc:
 		w.rangeTableFunc(kind.RangeTableFunc, own)
 	case *sqltext.Node_JoinExpr:
-		w.joinExpr(kind.JoinExpr, own, parent, kept)
+		w.joinExpr(kind.JoinExpr, own, parent, notInjected)
 	default:
 		w.refuse(refusal(sqltext.Kind(n)))
 	}
@@ -59,7 +59,7 @@ func (w *walker) alias(a *sqltext.Alias) (name string, renamed bool) {
 	return a.Aliasname, len(a.Colnames) > 0
 }
 
-func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kept string) {
+func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, notInjected notInjectedReason) {
 	if rv.GetSchemaname() == "" && rv.GetCatalogname() == "" {
 		if columns, found := w.ctes.lookup(rv.GetRelname()); found {
 			w.saw("RangeVar")
@@ -79,12 +79,12 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 		return
 	}
 	ref.node = n
-	if ref.fetch = w.keyedBy[rv]; ref.fetch != nil {
-		ref.relation = ref.fetch.keyed.visible
+	if ref.keyLookup = w.keyLookups[rv]; ref.keyLookup != nil {
+		ref.relation = ref.keyLookup.function.visible
 	}
 	name, renamed := w.alias(rv.Alias)
-	item := &fromItem{name: name, ref: ref, bare: rv.Alias == nil}
-	if item.bare {
+	item := &fromItem{name: name, ref: ref, noAlias: rv.Alias == nil}
+	if item.noAlias {
 		item.name = rv.GetRelname()
 	}
 	if given := len(rv.GetAlias().GetColnames()); ref.fragment != nil && given > len(ref.relation.Columns) {
@@ -95,14 +95,14 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 		return
 	}
 	if renamed {
-		ref.keep("column aliases")
-		ref.whole, ref.row = true, true
+		ref.doNotInject(columnAliases)
+		ref.allColumns, ref.rowType = true, true
 		item.columns = renamedColumns(rv.GetAlias().GetColnames())
 	} else if ref.relation != nil {
 		item.columns = columnSet(ref.relation)
 	}
-	if kept != "" {
-		ref.keep(kept)
+	if notInjected != mayInject {
+		ref.doNotInject(notInjected)
 	}
 	own.add(item)
 }
@@ -115,31 +115,31 @@ func columnSet(r *catalog.Relation) map[string]bool {
 	return columns
 }
 
-func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) {
+func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, notInjected notInjectedReason) {
 	w.saw("JoinExpr")
 	if j.Alias != nil || j.JoinUsingAlias != nil {
-		kept = "an alias of the join"
+		notInjected = joinAlias
 	}
 	before := len(own.items)
-	w.fromItem(j.Larg, own, parent, kept)
-	w.fromItem(j.Rarg, own, parent, kept)
+	w.fromItem(j.Larg, own, parent, notInjected)
+	w.fromItem(j.Rarg, own, parent, notInjected)
 	if j.IsNatural {
 		w.equality()
 		for _, item := range own.items[before:] {
-			item.readWhole()
+			item.readRowType()
 		}
 	}
 	if len(j.UsingClause) > 0 {
 		w.equality()
 	}
 	for _, column := range j.UsingClause {
-		w.names[column.GetString_().GetSval()] = true
+		w.columnNames[column.GetString_().GetSval()] = true
 	}
 	if j.Alias != nil {
 		name, _ := w.alias(j.Alias)
 		own.add(&fromItem{name: name}) // its columns stay unknown: starColumns relies on it
 		for _, item := range own.items[before:] {
-			item.readWhole()
+			item.readRowType()
 		}
 	}
 	if j.JoinUsingAlias != nil {
@@ -150,9 +150,9 @@ func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, kept string) 
 	w.timeBounds(j.Quals)
 }
 
-func (i *fromItem) readWhole() {
+func (i *fromItem) readRowType() {
 	if i.ref != nil {
-		i.ref.whole, i.ref.row = true, true
+		i.ref.allColumns, i.ref.rowType = true, true
 	}
 }
 
@@ -190,7 +190,7 @@ func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
 	own.add(&fromItem{name: name, columns: columns})
 }
 
-// columnDefs visits the columns that a record is said to have: a name, a type, a collation.
+// columnDefs visits a column definition list: names, types and collations.
 func (w *walker) columnDefs(defs []*sqltext.Node) {
 	for _, n := range defs {
 		d := n.GetColumnDef()
@@ -205,7 +205,7 @@ func (w *walker) columnDefs(defs []*sqltext.Node) {
 			return
 		}
 		w.typeName(d.TypeName)
-		w.readsNoName(d.TypeName)
+		w.refuseNameType(d.TypeName)
 		if d.CollClause != nil {
 			w.collateClause(d.CollClause, w.collations)
 		}
@@ -227,14 +227,15 @@ func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
 		w.saw("RangeTableFuncCol")
 		if c.TypeName != nil {
 			w.typeName(c.TypeName)
-			w.readsNoName(c.TypeName)
+			w.refuseNameType(c.TypeName)
 		}
 		w.expr(c.Colexpr)
 		w.expr(c.Coldefexpr)
 	}
 	name, _ := w.alias(f.Alias)
 	columns := renamedColumns(f.GetAlias().GetColnames())
-	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] { // the alias renames the first of them
+	// the alias renames the first of them
+	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] {
 		columns[n.GetRangeTableFuncCol().GetColname()] = true
 	}
 	own.add(&fromItem{name: name, columns: columns})

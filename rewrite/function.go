@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-var errFragment = errors.New("rewrite: a predicate or a pin of the policy does not parse")
+var errPolicyExpression = errors.New("rewrite: a predicate or a pin of the policy does not parse")
 
 // callee is what a function name means.
 type callee struct {
-	name     catalog.Name     // how the call is spelled; zero: as it stands
-	recorded string           // for the record
-	or       string           // for the record: what the name may mean besides
-	listed   *policy.Function // if the policy lists it
+	name         catalog.Name     // how the call is written; zero: as it stands
+	recorded     string           // for the audit record
+	alsoRecorded string           // for the audit record: what else the name may mean
+	listed       *policy.Function // if the policy lists it
 }
 
 // funcCall visits a call.
@@ -50,13 +50,15 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 		w.refuseAt(refusal("FuncCall(TREAT)"), f.Location)
 	case spelledByName:
 		called, refused := w.callee(schema, name, f)
-		if refused != nil && name == "set_config" && (schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
-			if plain, why := w.setsPlainly(f); plain || why != nil {
+		if refused != nil && name == "set_config" &&
+			(schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
+			if plain, why := w.isPlainSetConfig(f); plain || why != nil {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
 			}
 		}
 		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
-			settingsCall(w.scope.query) == f && setsWhereNamed(w.scope.query) && len(w.snap.FunctionsNamed(schema, name)) == 0 {
+			showAllSettingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
+			len(w.snap.FunctionsNamed(schema, name)) == 0 {
 			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
 		}
 		if refused != nil {
@@ -64,18 +66,18 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			return
 		}
 		w.functions[called.recorded] = true
-		if called.or != "" {
-			w.functions[called.or] = true
+		if called.alsoRecorded != "" {
+			w.functions[called.alsoRecorded] = true
 		}
-		w.namedArguments(name, f.Args)
-		if standIn, ok := w.arguments(schema, name, f); ok {
+		w.checkNameArguments(name, f.Args)
+		if standIn, ok := w.checkArguments(schema, name, f); ok {
 			called.name = standIn
 		}
 		if called.listed != nil && len(called.listed.Pins) > 0 {
-			w.pin(f, called.listed)
+			w.pinArguments(f, called.listed)
 		}
 		if schema == "" && name == "unnest" && len(f.Args) > 1 {
-			break // in FROM PostgreSQL takes several arrays under the bare name only, and means its own function
+			break // in FROM PostgreSQL takes several arrays only by the bare name, and means its own function
 		}
 		w.qualify(f, called.name)
 	default:
@@ -83,7 +85,7 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 	}
 }
 
-// qualifiedName takes a name of one or two parts apart.
+// qualifiedName splits a name of one or two parts.
 func qualifiedName(parts []*sqltext.Node) (schema, name string, ok bool) {
 	switch len(parts) {
 	case 1:
@@ -138,8 +140,8 @@ func (w *walker) spelling(f *sqltext.FuncCall) spelling {
 
 func isIdentifier(t sqltext.Token) bool { return t.Kind == sqltext.Ident }
 
-// callee decides what a name that is called means. Every function that the call can reach must be allowed, since which
-// of them it means depends on types; those that take another number of arguments it cannot reach.
+// callee decides what a called name means. Which function it means depends on types, so every function that the call
+// can reach must be allowed. It cannot reach functions that take another number of arguments.
 func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqlstate.Error) {
 	if schema == "pg_catalog" {
 		if !w.snap.HasCatalogFunction(name) {
@@ -155,7 +157,8 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		return callee{}, undefinedFunction(name)
 	}
 	named := w.snap.FunctionsNamed(schema, name)
-	others := slices.DeleteFunc(slices.Clone(named), func(other *catalog.Function) bool { return !takes(other, f) })
+	others := slices.DeleteFunc(slices.Clone(named),
+		func(other *catalog.Function) bool { return !takesArguments(other, f) })
 	inCatalog := schema == "" && w.snap.HasCatalogFunction(name)
 	if len(others) == 0 && (inCatalog || len(named) == 0) {
 		if inCatalog {
@@ -164,7 +167,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		return w.castNotation(schema, name, f.Location)
 	}
 	if len(others) == 0 {
-		others = named // PostgreSQL says what it takes
+		others = named // PostgreSQL says which arguments it takes
 	}
 	first := others[0].Name
 	listed, _ := w.pol.Function(first)
@@ -174,7 +177,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		case f.Kind == 'p':
 			return callee{}, undefinedFunction(name)
 		case isListed:
-		case w.makesRange(f):
+		case w.isRangeFunction(f):
 		case extensionFunctions.allows(f.Extension, name):
 		case extensionFunctions[f.Extension][name].class == classRefuse:
 			return callee{}, unavailableFunction(name, "It "+extensionFunctions[f.Extension][name].why+".")
@@ -197,7 +200,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		}
 		both := callee{recorded: c.recorded} // by its arguments: avg of numbers, or avg of vectors
 		if listed != nil {
-			both.or = first.String()
+			both.alsoRecorded = first.String()
 		}
 		return both, nil
 	}
@@ -209,7 +212,7 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 	return callee{name: first, recorded: first.String(), listed: listed}, nil
 }
 
-// catalogFunction decides on a function of pg_catalog.
+// catalogFunction decides about a function of pg_catalog.
 func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 	original := catalog.Name{Schema: "pg_catalog", Name: name}
 	refused := func(hint string) (callee, *sqlstate.Error) { return callee{}, unavailableFunction(name, hint) }
@@ -231,7 +234,7 @@ func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 	return refused("It is for the server's own use: " + c.why + ".")
 }
 
-// castNotation decides on a name that no function has: uuid('...') is a cast.
+// castNotation decides about a name that no function has: uuid('...') is a cast.
 func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.Error) {
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
@@ -241,7 +244,7 @@ func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.
 		return callee{}, undefinedFunction(name)
 	}
 	for _, t := range found {
-		w.brings(t.OID)
+		w.noteValueType(t.OID)
 		if refused := w.castRefusal(t, at); refused != nil {
 			return callee{}, refused
 		}
@@ -254,8 +257,8 @@ func unavailableFunction(name, hint string) *sqlstate.Error {
 		"function %s is not available to agents", name).WithHint("%s", hint)
 }
 
-// undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents may not
-// know.
+// undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents must not
+// know of.
 func undefinedFunction(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
 		WithHint("No function of that name is available to agents. A function of yours must be listed under " +
@@ -263,13 +266,14 @@ func undefinedFunction(name string) *sqlstate.Error {
 }
 
 func ambiguousFunction(name string, schemas ...string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function name %s is ambiguous here", name).
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function name %s is ambiguous here",
+		name).
 		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: "+
 			"%s(...) or %s(...).",
 			catalog.Name{Schema: schemas[0], Name: name}.SQL(), catalog.Name{Schema: schemas[1], Name: name}.SQL())
 }
 
-// overloadedFunction is for a name of PostgreSQL's that somebody else's function has as well.
+// overloadedFunction is for a name of PostgreSQL's that a function of others has as well.
 func overloadedFunction(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction,
 		"function %s(...) may be one that is not available to agents", name).
@@ -278,14 +282,15 @@ func overloadedFunction(name string) *sqlstate.Error {
 			catalog.Name{Schema: "pg_catalog", Name: name}.SQL())
 }
 
-// takes tells whether a call may be one of the function, by the number of its arguments.
-func takes(f *catalog.Function, call *sqltext.FuncCall) bool {
+// takesArguments tells whether a call may be one of the function, by the number of its arguments.
+func takesArguments(f *catalog.Function, call *sqltext.FuncCall) bool {
 	n := len(call.Args)
-	return f.Variadic || call.FuncVariadic || call.AggWithinGroup || n <= len(f.ArgTypes) && n >= len(f.ArgTypes)-f.Defaults
+	return f.Variadic || call.FuncVariadic || call.AggWithinGroup ||
+		n <= len(f.ArgTypes) && n >= len(f.ArgTypes)-f.Defaults
 }
 
-// makesRange tells whether a function is one that PostgreSQL made for a range type that agents may use.
-func (w *walker) makesRange(f *catalog.Function) bool {
+// isRangeFunction tells whether PostgreSQL made a function for a range type that agents may use.
+func (w *walker) isRangeFunction(f *catalog.Function) bool {
 	if f.RangeType == 0 {
 		return false
 	}
@@ -293,7 +298,7 @@ func (w *walker) makesRange(f *catalog.Function) bool {
 	return t != nil && w.castRefusal(t, -1) == nil
 }
 
-// qualify spells the call's name out.
+// qualify writes the call's name with its schema.
 func (w *walker) qualify(f *sqltext.FuncCall, name catalog.Name) {
 	if w.refused != nil || name == (catalog.Name{}) {
 		return
@@ -312,14 +317,14 @@ func stringNode(s string) *sqltext.Node {
 	return &sqltext.Node{Node: &sqltext.Node_String{String_: &sqltext.String{Sval: s}}}
 }
 
-// arguments judges the few functions that are allowed with certain arguments only. It returns the stand-in that answers
-// for other arguments.
-func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
+// checkArguments checks the few functions that are allowed with certain arguments only. It returns the stand-in that
+// answers for other arguments.
+func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
 	if w.refused != nil {
 		return catalog.Name{}, false
 	}
 	if name == "pg_input_is_valid" || name == "pg_input_error_info" {
-		w.typeInText(name, f)
+		w.checkInputType(name, f)
 		return catalog.Name{}, false
 	}
 	if name != "current_setting" || schema != "" && schema != "pg_catalog" {
@@ -335,7 +340,7 @@ func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn ca
 			return catalog.Name{}, false
 		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() && strings.Contains(setting, ".") &&
 			!strings.HasPrefix(strings.ToLower(setting), "pgconsent"):
-			// Somebody's own, as that of a tool: to an agent it is not set, and the stand-in says NULL.
+			// The setting of a client tool: for an agent it is not set, and the stand-in returns NULL.
 		default:
 			w.refuseAt(refused, f.Location)
 			return catalog.Name{}, false
@@ -357,20 +362,20 @@ func constantString(n *sqltext.Node) (string, bool) {
 	return s.GetSval(), s != nil
 }
 
-// samplingMethods is the group of functions.txt whose functions take nothing but what has no values in a statement. So
+// samplingMethods is the group of functions.txt whose functions only take a type that no value in a statement has. So
 // (value).system is a field, as every coding of FHIR has one, or an error.
 const samplingMethods = "sampling methods"
 
-// attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to
-// the type b, where a has no column b. It tells whether that may be a function of the policy's.
-func (w *walker) attribute(name string, location int32) (listed bool) {
+// attributeNotation checks the last part of a.b. If a has no column b, PostgreSQL reads it as the function b applied to
+// a, or as a cast of a to the type b. It tells whether that may be a function of the policy's.
+func (w *walker) attributeNotation(name string, location int32) (listed bool) {
 	if w.refused != nil {
 		return false
 	}
 	if slices.Contains(nameFunctions, name) {
 		w.collations["C"] = true
 	}
-	w.prefixes = w.prefixes || name == "starts_with"
+	w.hasPrefixOperator = w.hasPrefixOperator || name == "starts_with"
 	others := w.snap.FunctionsNamed("", name)
 	allowed := true
 	for _, f := range others {
@@ -388,7 +393,7 @@ func (w *walker) attribute(name string, location int32) (listed bool) {
 		allowed = allowed && (c.class == classAllow && !shadowed && name != "current_setting" || c.why == samplingMethods)
 	}
 	for _, t := range w.snap.TypesNamed("", name) {
-		w.brings(t.OID)
+		w.noteValueType(t.OID)
 		allowed = allowed && w.castRefusal(t, location) == nil
 	}
 	if !allowed {

@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// groupedViews adds to GROUP BY what a primary key in it decides anyway. A table that hides columns is read through a
-// view, and a view has no key by which PostgreSQL could tell that the other columns may stand ungrouped.
+// addGroupColumns adds to GROUP BY the columns that a primary key in it determines. A table with hidden columns is read
+// through a view, and PostgreSQL knows no key of a view that would let the other columns stand ungrouped.
 //
-// It adds columns that the SELECT names, of an item whose whole key stands in GROUP BY; so no group is divided by them.
-// Where it is not certain that this is so, nothing is added, and PostgreSQL says what is missing.
-func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
-	if w.refused != nil || w.copied || len(s.GroupClause) == 0 {
+// It adds columns that the SELECT names, of an item whose whole key is in GROUP BY; so they divide no group. Where that
+// is not certain, it adds nothing, and PostgreSQL says what is missing.
+func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
+	if w.refused != nil || w.repeated || len(s.GroupClause) == 0 {
 		return
 	}
 	var added []catalog.Name // an item's name and a column
@@ -26,8 +26,8 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 		named := namedColumns(s, item, own)
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
-				if !w.compares(c) {
-					continue // PostgreSQL would have to compare what it cannot, and says now that the column is not grouped
+				if !w.canGroupBy(c) {
+					continue // PostgreSQL could not compare it; now it says that the column is not grouped
 				}
 				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
 			}
@@ -63,11 +63,11 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 	})
 }
 
-// groupedByKey tells whether the whole primary key of a view for a table is grouped by.
+// groupedByKey tells whether GROUP BY has the whole primary key of a view of a table.
 func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	ref := item.ref
-	if ref == nil || ref.fragment == nil || !ref.fragment.stands() || ref.fragment.visible.Kind == catalog.View ||
-		ref.fetch != nil || ref.rangeVar == nil ||
+	if ref == nil || ref.fragment == nil || !ref.fragment.isView() || ref.fragment.visible.Kind == catalog.View ||
+		ref.keyLookup != nil || ref.rangeVar == nil ||
 		len(ref.rangeVar.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) == 0 ||
 		ref.relation.HasChildren && ref.relation.Kind != catalog.PartitionedTable {
 		return false
@@ -77,16 +77,17 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 		if column == nil || !column.NotNull { // hidden, or masked: then several rows may look the same
 			return false
 		}
-		if !slices.ContainsFunc(s.GroupClause, func(n *sqltext.Node) bool { return isColumn(meant(s, n, own), item, key, own) }) {
+		if !slices.ContainsFunc(s.GroupClause,
+			func(n *sqltext.Node) bool { return isColumn(groupedExpr(s, n, own), item, key, own) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// meant is what an item of GROUP BY stands for, where it is the position of a result column, or the name of one that
-// nothing in FROM has.
-func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
+// groupedExpr is the expression that an item of GROUP BY means. The item may be the position of a result column, or the
+// name of one that nothing in FROM has.
+func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name := fields[0].GetString_().GetSval()
 		if slices.ContainsFunc(own.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
@@ -114,22 +115,22 @@ func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 	return n
 }
 
-// isColumn tells whether a node is item.column, with its schema or without, or column where that is enough.
+// isColumn tells whether a node is item.column, with or without its schema, or column where that is enough.
 func isColumn(n *sqltext.Node, item *fromItem, column string, own *scope) bool {
 	name, ok := columnOfItem(n.GetColumnRef(), item, own)
 	return ok && name == column
 }
 
-// columnOfItem is the name of an item's column; of a star "".
+// columnOfItem is the name of an item's column; "" for a star.
 func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string, ok bool) {
 	fields := c.GetFields()
 	switch len(fields) {
 	case 1:
-		ok = len(own.items) == 1 || own.has(item, fields[0].GetString_().GetSval())
+		ok = len(own.items) == 1 || own.ownsColumn(item, fields[0].GetString_().GetSval())
 	case 2:
 		ok = fields[0].GetString_().GetSval() == item.name
 	case 3:
-		ok = item.bare && item.ref != nil && item.ref.name == catalog.Name{
+		ok = item.noAlias && item.ref != nil && item.ref.name == catalog.Name{
 			Schema: fields[0].GetString_().GetSval(), Name: fields[1].GetString_().GetSval()}
 	}
 	if !ok {
@@ -138,13 +139,13 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string
 	return fields[len(fields)-1].GetString_().GetSval(), true
 }
 
-// has tells whether a column of that name is certain to be this item's, and no other's of the scope.
-func (s *scope) has(item *fromItem, column string) bool {
+// ownsColumn tells whether a column of that name is certain to be this item's, and no other's of the scope.
+func (s *scope) ownsColumn(item *fromItem, column string) bool {
 	return item.columns[column] && !slices.ContainsFunc(s.items,
 		func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
 }
 
-// namedColumns are the columns of an item that what comes out of the groups names; "": all of them.
+// namedColumns are the columns of an item that expressions over the groups name; "": all of them.
 func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]bool {
 	named := map[string]bool{}
 	visit := func(m proto.Message) bool {
@@ -154,12 +155,13 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]
 				named[name] = true
 			}
 			return false
-		case *sqltext.FuncCall: // the argument of an aggregate is not grouped by
-			return x.Over != nil || x.AggWithinGroup || !slices.Contains(aggregates, lastName(x.Funcname))
+		case *sqltext.FuncCall: // the arguments of an aggregate need no grouping
+			return x.Over != nil || x.AggWithinGroup || !slices.Contains(commonAggregates, lastName(x.Funcname))
 		}
 		return true
 	}
-	for _, nodes := range [][]*sqltext.Node{s.TargetList, {s.HavingClause}, s.SortClause, s.WindowClause, s.DistinctClause} {
+	for _, nodes := range [][]*sqltext.Node{s.TargetList, {s.HavingClause}, s.SortClause, s.WindowClause,
+		s.DistinctClause} {
 		for _, n := range nodes {
 			if n != nil {
 				sqltext.Walk(n, visit)
@@ -169,7 +171,7 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]
 	return named
 }
 
-// comparableTypes are types of pg_catalog whose values PostgreSQL can group by.
+// comparableTypes are types of pg_catalog that PostgreSQL can group by.
 var comparableTypes = []string{
 	"bool", "int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar", "bpchar", "char", "name",
 	"uuid", "date", "time", "timetz", "timestamp",
@@ -178,25 +180,25 @@ var comparableTypes = []string{
 	"int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
 }
 
-func (w *walker) compares(c catalog.Column) bool { return w.groups(c.TypeOID, maxTypeDepth) }
+func (w *walker) canGroupBy(c catalog.Column) bool { return w.canGroupByType(c.TypeOID, maxTypeDepth) }
 
-// groups tells whether PostgreSQL can group by a type: of a composite one, by each of its fields.
-func (w *walker) groups(oid uint32, depth int) bool {
+// canGroupByType tells whether PostgreSQL can group by a type: by a composite one if it can by each of its fields.
+func (w *walker) canGroupByType(oid uint32, depth int) bool {
 	t := w.snap.TypeByOID(oid)
 	switch {
 	case t == nil || depth == 0:
 		return false
 	case t.Kind == 'd':
-		return w.groups(t.Base, depth-1)
+		return w.canGroupByType(t.Base, depth-1)
 	case t.Kind == 'c':
 		fields, found := w.snap.Relation(t.Name)
 		return found && len(fields.Columns) > 0 &&
-			!slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.groups(c.TypeOID, depth-1) })
+			!slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.canGroupByType(c.TypeOID, depth-1) })
 	case t.Element != 0 && t.Name.Name[0] == '_':
-		return w.groups(t.Element, depth-1)
+		return w.canGroupByType(t.Element, depth-1)
 	}
 	return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' ||
-		slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) ||
+		slices.Contains(comparableExtensionTypes[t.Extension], t.Name.Name) ||
 		t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
 }
 
@@ -210,8 +212,8 @@ func groupLocation(n *sqltext.Node) int32 {
 	return -1
 }
 
-// comparableElsewhere are such types of extensions.
-var comparableElsewhere = map[string][]string{
+// comparableExtensionTypes are such types of extensions.
+var comparableExtensionTypes = map[string][]string{
 	"citext": {"citext"}, "hstore": {"hstore"}, "ltree": {"ltree"}, "cube": {"cube"}, "vector": {
 		"vector", "halfvec", "sparsevec"},
 }

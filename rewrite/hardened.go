@@ -9,106 +9,109 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What a comparison compares a column with may raise an error, or draw a random number, and say nothing of the row: a
-// sub-select, `$1 / $2`, a column of a query outside. Row security lets it be worked out when a row that is hidden has
-// got so far, and not when none has: the second of two bitmaps is not begun where nothing is in the first. So a
-// statement that may hold such a thing gets a hardened plan (decision 73). What names a column of a table of its own
-// query is put off by row security itself until the row shows.
+// A comparison may hold an expression that names no column of the row, and can raise an error or draw a random number:
+// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute it once a hidden row has
+// got so far, and not if none has. For example, PostgreSQL does not begin the second of two bitmap scans where the
+// first finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73). Row security
+// itself puts off expressions that name a column of their own query's table: PostgreSQL computes them for visible rows
+// only.
 //
-// The walk below looks for a reason why a statement may hold one. It knows expressions that cannot raise an error by
-// name, and takes all else for one that can: a mistake on that side costs speed.
+// The walk below looks for a reason why a statement may hold such an expression. It knows by name the expressions that
+// cannot raise an error. All others count as expressions that can: a mistake on that side costs speed only.
 
-// cautious says of each statement of a text why it gets a hardened plan; "" where it is not.
-type cautious struct {
+// hardenedAnalysis says of each statement of a text why it gets a hardened plan; "" if it gets none.
+type hardenedAnalysis struct {
 	*walker
-	of     map[*sqltext.RangeVar]*reference
-	reason string
+	referenceOf map[*sqltext.RangeVar]*reference
+	reason      string
 
-	fed      bool // something in FROM has a sub-select, or a virtual column, among its columns
-	lost     bool // a column of which it is not known what it is stands where it may ask for that
-	outputs  bool // a query in FROM computes what may raise an error, of columns of its own
-	sublinks bool // a sub-select or LATERAL may ask for that
+	fromHasSubqueryColumn bool // something in FROM has a sub-select or a virtual column among its columns
+	unresolvedColumn      bool // a condition names a column that is not known: it may read such a column
+	fromOutputMayFail     bool // a subquery in FROM computes what may raise an error, of its own columns
+	subLinkReadsOutput    bool // a sub-select or LATERAL may read such an output
 
-	params map[int32]*paramUse
-	casts  bool // it casts parameters, which say their types by that
+	paramUses   map[int32]*paramUse
+	castsParams bool // it casts parameters, and so declares their types
 
-	vetted []*sqltext.Node // conditions that cannot raise an error, whatever they are asked of
+	leakSafe []*sqltext.Node // conditions that cannot raise an error, whatever the row holds
 
-	frame  *frame // WITH queries in sight
-	levels map[*sqltext.SelectStmt]*level
-	given  map[*sqltext.SelectStmt][]typed
-	views  map[catalog.Name]*sqltext.SelectStmt // that it reads; nil where what one reads is not certain
-	opened int                                  // mentions of views
+	ctes          *visibleCTE // the WITH queries in sight
+	levels        map[*sqltext.SelectStmt]*queryLevel
+	outputColumns map[*sqltext.SelectStmt][]levelColumn
+	// of the views that it reads; nil where a relation in one is not certain
+	viewQueries map[catalog.Name]*sqltext.SelectStmt
+	viewCount   int // mentions of views
 
-	starred int // columns that stars have copied
-	visits  int // of inside
+	starCopies int // columns that stars have copied
+	nodeVisits int // of walkNodes
 }
 
-// maxVisits bounds the nodes that one statement has looked at again, after the walk: some seconds' work.
-const maxVisits = 3_000_000
+// maxNodeVisits bounds the nodes of one statement that are visited again, after the walk: some seconds' work.
+const maxNodeVisits = 3_000_000
 
-// paramUse is how often a parameter stands in a statement, and how often of that under a cast.
+// paramUse counts where a parameter stands in a statement, and where it stands under a cast.
 type paramUse struct {
-	stands, cast int
-	to           string // the type; all casts are to that
+	uses, casts int
+	castTo      string // the type; all counted casts are to it
 }
 
-// stand is where an expression stands.
-type stand struct {
-	*level
-	output bool // it is computed of rows that are shown, and nowhere else
-	feeds  bool // it is what a query in FROM, or a WITH query, gives the one around it
-	strict bool // in a sub-select that is run when something outside asks for it: columns of its own do not put it off
+// exprContext says where an expression stands.
+type exprContext struct {
+	*queryLevel
+	shownRowsOnly  bool // it is computed only of rows that row security has let through
+	subqueryOutput bool // it is an output of a query in FROM, or of a WITH query
+	// in a sub-select that runs when an outer expression needs it: columns of its own do not put it off
+	inSubquery bool
 }
 
-// care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well
-// where types are declared for its parameters. Conditions that are leak-safe are not looked at.
-func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
-	vetted ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
-	c := &cautious{walker: w, of: of, vetted: vetted, params: map[int32]*paramUse{},
-		levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{},
-		views: map[catalog.Name]*sqltext.SelectStmt{}}
-	c.count(raw.GetStmt())
+// hardeningOf says when a statement is planned, and why its plan is hardened, if it is. declared tells that the plan is
+// hardened, too, if types are declared for its parameters. It passes over the leak-safe conditions.
+func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
+	leakSafe ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
+	c := &hardenedAnalysis{walker: w, referenceOf: of, leakSafe: leakSafe, paramUses: map[int32]*paramUse{},
+		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
+		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
+	c.countParamUses(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
-	if c.fed && c.lost {
-		c.because("what is not known may ask for a sub-select of a query in FROM, or for a virtual column")
+	if c.fromHasSubqueryColumn && c.unresolvedColumn {
+		c.harden("what is not known may ask for a sub-select of a query in FROM, or for a virtual column")
 	}
-	if c.outputs && c.sublinks {
-		c.because("a sub-select may ask for what a query in FROM computes")
+	if c.fromOutputMayFail && c.subLinkReadsOutput {
+		c.harden("a sub-select may ask for what a query in FROM computes")
 	}
 	for _, n := range raw.GetStmt().GetPrepareStmt().GetArgtypes() {
 		switch name := lastName(n.GetTypeName().GetNames()); {
-		case c.casts:
-			c.because("it casts a parameter that is declared")
-		case !slices.Contains(plainNames, name) || len(n.GetTypeName().GetArrayBounds()) > 0:
-			c.because("it declares a parameter that may have to be converted")
+		case c.castsParams:
+			c.harden("it casts a parameter that is declared")
+		case !slices.Contains(plainTypeNames, name) || len(n.GetTypeName().GetArrayBounds()) > 0:
+			c.harden("it declares a parameter that may have to be converted")
 		}
 	}
-	if w.bringsOthers() {
-		c.because("it brings values that functions of others compare or convert")
+	if w.valuesRunUserCode() {
+		c.harden("it brings values that functions of others compare or convert")
 	}
-	if len(w.casts) > 0 {
-		c.because("it brings a cast that is not PostgreSQL's own")
+	if len(w.foreignCasts) > 0 {
+		c.harden("it brings a cast that is not PostgreSQL's own")
 	}
-	return when, c.reason, c.casts
+	return when, c.reason, c.castsParams
 }
 
-// count looks at how parameters are used.
-func (c *cautious) count(n *sqltext.Node) {
+// countParamUses counts how parameters are used.
+func (c *hardenedAnalysis) countParamUses(n *sqltext.Node) {
 	use := func(p *sqltext.ParamRef) *paramUse {
-		if c.params[p.Number] == nil {
-			c.params[p.Number] = &paramUse{}
+		if c.paramUses[p.Number] == nil {
+			c.paramUses[p.Number] = &paramUse{}
 		}
-		return c.params[p.Number]
+		return c.paramUses[p.Number]
 	}
-	c.inside(n, func(n *sqltext.Node) bool {
+	c.walkNodes(n, func(n *sqltext.Node) bool {
 		if p := n.GetParamRef(); p != nil {
-			use(p).stands++
+			use(p).uses++
 		}
 		if t := n.GetTypeCast(); t.GetArg().GetParamRef() != nil {
 			u, to := use(t.Arg.GetParamRef()), castType(t.TypeName)
-			if u.cast == 0 || u.to == to {
-				u.cast, u.to = u.cast+1, to
+			if u.casts == 0 || u.castTo == to {
+				u.casts, u.castTo = u.casts+1, to
 			}
 		}
 		return true
@@ -120,35 +123,37 @@ func castType(t *sqltext.TypeName) string {
 	return name + strings.Repeat("[]", len(t.GetArrayBounds()))
 }
 
-// says tells whether a cast says what type its parameter has, so that it casts nothing unless another was declared.
-func (c *cautious) says(t *sqltext.TypeCast) bool {
+// declaresParamType tells whether a cast says which type its parameter has. Then it converts nothing, unless the client
+// declares another type.
+func (c *hardenedAnalysis) declaresParamType(t *sqltext.TypeCast) bool {
 	p := t.GetArg().GetParamRef()
 	if p == nil || len(t.GetTypeName().GetTypmods()) > 0 {
 		return false
 	}
-	u := c.params[p.Number]
-	if u == nil || u.stands != u.cast || !slices.Contains(plainNames, lastName(t.GetTypeName().GetNames())) {
+	u := c.paramUses[p.Number]
+	if u == nil || u.uses != u.casts || !slices.Contains(plainTypeNames, lastName(t.GetTypeName().GetNames())) {
 		return false
 	}
-	c.casts = true
+	c.castsParams = true
 	return true
 }
 
-func (c *cautious) because(reason string) {
+// harden records why the plan is hardened. The first reason stays.
+func (c *hardenedAnalysis) harden(reason string) {
 	if c.reason == "" {
 		c.reason = reason
 	}
 }
 
 // statement returns when a statement is planned.
-func (c *cautious) statement(n *sqltext.Node) verdict.HardenedPlan {
+func (c *hardenedAnalysis) statement(n *sqltext.Node) verdict.HardenedPlan {
 	switch s := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		c.query(s.SelectStmt, nil, true, false)
 	case *sqltext.Node_CopyStmt:
 		switch query := s.CopyStmt.GetQuery(); {
 		case s.CopyStmt.IsFrom:
-			c.because("it writes")
+			c.harden("it writes")
 		case query != nil:
 			c.statement(query)
 		}
@@ -156,51 +161,52 @@ func (c *cautious) statement(n *sqltext.Node) verdict.HardenedPlan {
 	case *sqltext.Node_DeclareCursorStmt:
 		c.statement(s.DeclareCursorStmt.GetQuery())
 		return verdict.HardenedAtExecute
-	case *sqltext.Node_PrepareStmt: // for those who run it
+	case *sqltext.Node_PrepareStmt: // for the EXECUTEs that run it
 		c.statement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
-		// of the last, what it runs tells
+		// an EXECUTE is hardened as the statement that it runs
 		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt:
 	case *sqltext.Node_ExplainStmt:
-		c.because("it explains another")
+		c.harden("it explains another")
 		return verdict.HardenedAtExecute
 	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
-		c.changes(n)
-	default: // what writes has triggers, defaults and checks
-		c.because("it writes")
+		c.updateOrDelete(n)
+	default: // what writes may run triggers, defaults and checks
+		c.harden("it writes")
 	}
 	return verdict.HardenedAtBind
 }
 
-// query visits a SELECT. shown tells that its rows are the client's, or those of an expression that is computed of
-// such.
-func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict bool) {
+// query visits a SELECT. shown tells that its rows go to the client, or to an expression that is computed of shown
+// rows.
+func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, shown, inSubquery bool) {
 	if s == nil {
-		c.because("it has a query of another kind")
+		c.harden("it has a query of another kind")
 		return
 	}
-	defer c.with(s, parent, func(query *sqltext.CommonTableExpr) {
+	defer c.pushCTEs(s, parent, func(query *sqltext.CommonTableExpr) {
 		if query.GetCtequery().GetSelectStmt() == nil {
-			c.because("it writes")
+			c.harden("it writes")
 			return
 		}
-		c.query(query.Ctequery.GetSelectStmt(), parent, false, strict)
+		c.query(query.Ctequery.GetSelectStmt(), parent, false, inSubquery)
 	})()
 	own := c.levelOf(s, parent)
-	if strict && len(s.LockingClause) > 0 {
-		c.because("a sub-select locks rows")
+	if inSubquery && len(s.LockingClause) > 0 {
+		c.harden("a sub-select locks rows")
 	}
-	condition, output := stand{level: own, strict: strict}, stand{level: own, output: shown, feeds: !shown, strict: strict}
+	condition, output := exprContext{queryLevel: own, inSubquery: inSubquery},
+		exprContext{queryLevel: own, shownRowsOnly: shown, subqueryOutput: !shown, inSubquery: inSubquery}
 	if s.Op != sqltext.SETOP_NONE {
-		c.query(s.Larg, parent, shown, strict)
-		c.query(s.Rarg, parent, shown, strict)
-		if !shown && !strict {
-			c.unites(s, parent)
+		c.query(s.Larg, parent, shown, inSubquery)
+		c.query(s.Rarg, parent, shown, inSubquery)
+		if !shown && !inSubquery {
+			c.checkSetOperation(s, parent)
 		}
 	}
-	if strict {
-		c.sorts(s, parent, own)
+	if inSubquery {
+		c.checkSortAndLimit(s, parent, own)
 	}
 	for _, n := range s.FromClause {
 		c.from(n, condition)
@@ -208,13 +214,13 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 	c.expr(s.WhereClause, condition)
 	c.expr(s.HavingClause, condition)
 	for _, n := range s.TargetList {
-		if at := output; !shown && c.collects(n.GetResTarget().GetVal(), own) {
-			at.output, at.feeds = true, false
+		if at := output; !shown && c.hasLocalAggregate(n.GetResTarget().GetVal(), own) {
+			at.shownRowsOnly, at.subqueryOutput = true, false
 			c.expr(n, at)
-		} else if !shown && !strict && c.asks(n, own) {
-			// it is run for rows that show, unless something that names the column asks for it
-			c.fed = true
-			at.output = true
+		} else if !shown && !inSubquery && c.containsSubLink(n, own) {
+			// it runs for shown rows, unless something that names the column needs it
+			c.fromHasSubqueryColumn = true
+			at.shownRowsOnly = true
 			c.expr(n, at)
 		} else {
 			c.expr(n, output)
@@ -228,42 +234,43 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 	}
 }
 
-// sorts looks at what a sub-select does with its rows besides: bounds may be negative, and rows whose columns cannot be
-// compared cannot be sorted or grouped either, which PostgreSQL notices when it comes to two of them; nor can the
-// halves of a UNION always be converted to each other.
-func (c *cautious) sorts(s *sqltext.SelectStmt, parent, own *level) {
-	if !bound(s.LimitCount) || !bound(s.LimitOffset) {
-		c.because("a sub-select computes its LIMIT")
+// checkSortAndLimit looks at what else a sub-select does with its rows. LIMIT and OFFSET may be negative. Rows whose
+// columns cannot be compared cannot be sorted or grouped, which PostgreSQL notices when it comes to two of them. The
+// halves of a UNION cannot always be converted to each other.
+func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own *queryLevel) {
+	if !limitCannotFail(s.LimitCount) || !limitCannotFail(s.LimitOffset) {
+		c.harden("a sub-select computes its LIMIT")
 	}
 	columns := c.outputsOf(s, parent, "")
 	if together := s.Op != sqltext.SETOP_NONE || len(s.DistinctClause) > 0 ||
 		len(s.ValuesLists) > 1; together && (columns == nil ||
-		slices.ContainsFunc(columns, func(t typed) bool { return t.oid == 0 })) {
-		c.because("a sub-select compares its rows")
+		slices.ContainsFunc(columns, func(t levelColumn) bool { return t.oid == 0 })) {
+		c.harden("a sub-select compares its rows")
 	}
 	for _, list := range [][]*sqltext.Node{s.SortClause, s.GroupClause, s.DistinctClause} {
 		for _, n := range list {
 			if by := n.GetSortBy(); by != nil {
 				n = by.Node
 			}
-			if i := n.GetAConst().GetIval(); i != nil && 0 < i.Ival && int(i.Ival) <= len(columns) && columns[i.Ival-1].oid != 0 {
+			if i := n.GetAConst().GetIval(); i != nil && 0 < i.Ival && int(i.Ival) <= len(columns) &&
+				columns[i.Ival-1].oid != 0 {
 				continue
 			}
 			if n.GetNode() != nil && (n.GetAConst() != nil || c.typeOf(n, own) == 0) {
-				c.because("a sub-select sorts or groups by what may not be compared")
+				c.harden("a sub-select sorts or groups by what may not be compared")
 			}
 		}
 	}
 }
 
-// bound tells whether LIMIT or OFFSET cannot be refused as it runs.
-func bound(n *sqltext.Node) bool {
+// limitCannotFail tells whether LIMIT or OFFSET cannot raise an error at run time.
+func limitCannotFail(n *sqltext.Node) bool {
 	i := n.GetAConst()
 	return n.GetNode() == nil || i != nil && (i.Isnull || i.GetIval() != nil && i.GetIval().Ival >= 0)
 }
 
-// byMention are the references by where they stand.
-func (w *walker) byMention() map[*sqltext.RangeVar]*reference {
+// referencesByRangeVar are the references by their nodes.
+func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	of := map[*sqltext.RangeVar]*reference{}
 	for _, ref := range w.references {
 		of[ref.rangeVar] = ref
@@ -271,11 +278,11 @@ func (w *walker) byMention() map[*sqltext.RangeVar]*reference {
 	return of
 }
 
-// careful notes which statements of a text get a hardened plan.
-func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
-	of := w.byMention()
+// setHardening notes which statements of a text get a hardened plan.
+func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
+	of := w.referencesByRangeVar()
 	for i, raw := range tree.Stmts {
-		when, reason, declared := w.care(raw, of)
+		when, reason, declared := w.hardeningOf(raw, of)
 		if reason == "" {
 			result.HardenedIfDeclared = result.HardenedIfDeclared || declared
 			continue
@@ -285,18 +292,18 @@ func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
 		}
 		e := &result.Effects[i]
 		if e.Kind == verdict.Prepares {
-			if w.bringsOthers() { // it parses what it prepares
+			if w.valuesRunUserCode() { // it parses what it prepares
 				e.HardenedPlan = verdict.HardenedAtExecute
 			}
 			e = &e.Body.Effects[0]
 		}
 		e.HardenedPlan = when
 	}
-	result.HardenBeforeParse = w.bringsOthers()
+	result.HardenBeforeParse = w.valuesRunUserCode()
 }
 
-// careless takes that back.
-func (r *Result) careless() {
+// clearHardening takes that back.
+func (r *Result) clearHardening() {
 	for i := range r.Effects {
 		r.Effects[i].HardenedPlan = verdict.NotHardened
 	}

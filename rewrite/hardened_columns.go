@@ -7,255 +7,264 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// level is what the columns of one SELECT may be of.
-type level struct {
-	parent *level
-	items  []*source
-	merged bool // USING or NATURAL: columns of one name may be one
-	opaque bool // something in FROM has columns of which not even the names are known
-	hidden bool // something in FROM goes by a name that is not known
+// queryLevel holds the items of FROM whose columns one SELECT can name.
+type queryLevel struct {
+	parent         *queryLevel
+	items          []*levelItem
+	mergedColumns  bool // USING or NATURAL: columns of one name may be one
+	unknownColumns bool // an item has columns of which not even the names are known
+	unknownName    bool // the name of an item is not known
 }
 
-// source is something in FROM.
-type source struct {
-	alias string                   // the name that it goes by there
-	name  catalog.Name             // of a table without an alias, which may be named with its schema
-	table *catalog.Relation        // a table, or a row view over one: its columns are columns
-	plain func(column string) bool // of a row view: whether a column comes out as it is stored; nil: all do
+// levelItem is an item of FROM.
+type levelItem struct {
+	alias   string                   // its name in the query
+	name    catalog.Name             // of a table without an alias, which schema.table.column reaches
+	table   *catalog.Relation        // a table, or a row view over one; nil for others
+	isPlain func(column string) bool // of a row view: whether a column comes out as it is stored; nil: all do
 
-	columns []typed // of others, as far as they are known
-	rows    bool    // it is run for its rows, whose columns are computed before anything compares them
-	apart   bool    // it is a query that stays one: the same, but conditions on its columns may be put into it
-	view    bool    // a view, of whose rows there may be functions that are called like columns
+	columns []levelColumn // of others, as far as they are known
+	// PostgreSQL computes its rows before anything compares their columns: a set-returning function, a recursive query
+	computedFirst bool
+	// a subquery that stays one: the same, but conditions on its columns may be pushed into it
+	notPulledUp bool
+	view        bool // a view; a function that takes its row may be called like a column
 }
 
-// typed is a column that something in FROM has.
-type typed struct {
+// levelColumn is a column of an item of FROM.
+type levelColumn struct {
 	name string
 	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
 
-	computed bool // what it is may be computed where it is named, and fail there
-	// it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one
-	// around it, or is NULL
-	own  bool
-	firm bool // it is no NULL that is folded with what stands beside it
-	// a sub-select is in it, or a virtual column, which may fail for a row that is hidden though PostgreSQL takes it
-	// for leak-proof
-	asks bool
+	computed bool // PostgreSQL may compute it where it is named, and fail there
+	// it is NULL, or made of a column of a table that the query itself reads, and still is after the subquery is pulled up
+	localColumn bool
+	notFoldable bool // constant folding cannot make it a NULL that takes its expression along
+	// it has a sub-select or a virtual column in it. These may fail for a hidden row though PostgreSQL takes the
+	// expression for leak-proof.
+	containsSubLink bool
 
-	raw uint32 // its type, where that is certain, whatever it is
+	rawOID uint32 // its type, where that is certain, comparable or not
 }
 
-// meaning is what is known of a column that a statement names.
-type meaning struct {
-	known    bool   // which column it is
-	oid      uint32 // as of typed; of a domain the type under it
-	raw      uint32 // the type of a table's column, whatever it is; of a domain the type under it
-	own      bool   // it is of the query that names it, and what is computed of it is put off until the row shows
-	firm     bool   // as of typed
-	asks     bool   // as of typed
-	vague    bool   // it is of something whose columns are not known
-	outer    bool   // it is of a query outside
-	computed bool   // as of typed
-	stored   bool   // it is of a table
-	calls    bool   // it may be a function that is called like a column
+// resolvedColumn is what is known of a column that a statement names.
+type resolvedColumn struct {
+	known           bool   // it is certain which column it is
+	oid             uint32 // as of levelColumn; of a domain the type under it
+	rawOID          uint32 // the type of a table's column, comparable or not; of a domain the type under it
+	localColumn     bool   // it is of the query that names it: row security puts off what is computed of it
+	notFoldable     bool   // as of levelColumn
+	containsSubLink bool   // as of levelColumn
+	unknownItem     bool   // it is of an item whose columns are not known
+	outer           bool   // it is of an outer query
+	computed        bool   // as of levelColumn
+	ofTable         bool   // it is of a table
+	mayBeFunction   bool   // it may be a function in attribute notation
 }
 
-// add adds something to FROM.
-func (l *level) add(i *source) {
+// add adds an item to FROM.
+func (l *queryLevel) add(i *levelItem) {
 	l.items = append(l.items, i)
-	l.opaque = l.opaque || i.table == nil && i.columns == nil
-	l.hidden = l.hidden || i.alias == ""
+	l.unknownColumns = l.unknownColumns || i.table == nil && i.columns == nil
+	l.unknownName = l.unknownName || i.alias == ""
 }
 
-// allTables tells whether FROM is made of tables alone.
-func (l *level) allTables() bool {
-	return !l.opaque && !slices.ContainsFunc(l.items, func(i *source) bool { return i.table == nil })
+// allTables tells whether FROM holds tables only.
+func (l *queryLevel) allTables() bool {
+	return !l.unknownColumns && !slices.ContainsFunc(l.items, func(i *levelItem) bool { return i.table == nil })
 }
 
-// column finds the column that a name means, in this query or in one outside.
-func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
+// resolveColumn finds the column that a name means, in this query or in an outer one.
+func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) resolvedColumn {
 	if ref == nil {
-		return meaning{}
+		return resolvedColumn{}
 	}
 	var names []string
 	for _, n := range ref.Fields {
 		names = append(names, n.GetString_().GetSval()) // "" for a star
 	}
 	if len(names) == 1 && names[0] == "" {
-		return meaning{known: true, computed: true, asks: l == nil || slices.ContainsFunc(l.items, (*source).asks)}
+		return resolvedColumn{known: true, computed: true,
+			containsSubLink: l == nil || slices.ContainsFunc(l.items, (*levelItem).hasSubLinkColumn)}
 	}
 	for at := l; at != nil; at = at.parent {
-		var found []meaning
-		named := false // something here goes by the name
+		var found []resolvedColumn
+		named := false // an item of this level has the name
 		for _, i := range at.items {
 			switch {
 			case len(names) == 1:
 				named = named || i.alias == names[0]
-			case len(names) == 2 && i.alias == names[0], len(names) == 3 && i.name == catalog.Name{Schema: names[0], Name: names[1]}:
+			case len(names) == 2 && i.alias == names[0],
+				len(names) == 3 && i.name == catalog.Name{Schema: names[0], Name: names[1]}:
 				named = true
 			default:
 				continue
 			}
-			switch o, is := c.columnOf(i, names[len(names)-1]); {
+			switch o, is := c.itemColumn(i, names[len(names)-1]); {
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, meaning{known: true, own: i.rows, firm: i.rows, computed: true, asks: i.asks(),
-					vague: i.table == nil && i.columns == nil, calls: (i.table != nil || i.view ||
-						i.rows && i.columns != nil) && names[len(names)-1] != ""})
+				found = append(found, resolvedColumn{known: true, localColumn: i.computedFirst, notFoldable: i.computedFirst,
+					computed: true, containsSubLink: i.hasSubLinkColumn(),
+					unknownItem: i.table == nil && i.columns == nil, mayBeFunction: (i.table != nil || i.view ||
+						i.computedFirst && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
-		case len(found) > 0 && len(names) == 1 && at.merged && at.opaque: // it may be one that is converted
-			return meaning{outer: at != l, computed: true, stored: true, asks: true}
-		case len(found) > 1 && !(len(names) == 1 && at.merged):
-			return meaning{}
+		// it may be a column that USING converts
+		case len(found) > 0 && len(names) == 1 && at.mergedColumns && at.unknownColumns:
+			return resolvedColumn{outer: at != l, computed: true, ofTable: true, containsSubLink: true}
+		case len(found) > 1 && !(len(names) == 1 && at.mergedColumns):
+			return resolvedColumn{}
 		case len(found) > 0:
-			m := merged(found)
-			m.own, m.firm, m.outer = m.own && at == l, m.firm && at == l, at != l
+			m := mergeColumns(found)
+			m.localColumn, m.notFoldable, m.outer = m.localColumn && at == l, m.notFoldable && at == l, at != l
 			return m
 		case named && len(names) == 1: // the whole row
-			return meaning{known: true, outer: at != l, computed: true,
-				asks: slices.ContainsFunc(at.items, (*source).asks), stored: slices.ContainsFunc(at.items,
-					func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
-		case named, at.hidden, at.opaque && len(names) != 2, slices.Contains(systemColumns, names[0]):
-			return meaning{}
+			return resolvedColumn{known: true, outer: at != l, computed: true,
+				containsSubLink: slices.ContainsFunc(at.items, (*levelItem).hasSubLinkColumn),
+				ofTable: slices.ContainsFunc(at.items,
+					func(i *levelItem) bool { return i.alias == names[0] && c.hasComputedColumn(i) })}
+		case named, at.unknownName, at.unknownColumns && len(names) != 2, slices.Contains(systemColumns, names[0]):
+			return resolvedColumn{}
 		}
 	}
-	return meaning{}
+	return resolvedColumn{}
 }
 
-// merged is one column of several, which USING has made one.
-func merged(found []meaning) meaning {
+// mergeColumns makes one of the columns that USING has merged.
+func mergeColumns(found []resolvedColumn) resolvedColumn {
 	m := found[0]
 	for _, other := range found[1:] {
 		if m.oid != other.oid || m.oid == 0 { // one of them may be converted
 			m.oid, m.computed = 0, true
 		}
-		if m.raw != other.raw {
-			m.raw = 0
+		if m.rawOID != other.rawOID {
+			m.rawOID = 0
 		}
-		m.asks = m.asks || other.asks
-		m.known, m.own, m.firm, m.computed, m.stored = m.known && other.known, m.own && other.own, m.firm &&
-			other.firm, m.computed || other.computed, m.stored || other.stored
+		m.containsSubLink = m.containsSubLink || other.containsSubLink
+		m.known, m.localColumn, m.notFoldable, m.computed, m.ofTable = m.known && other.known,
+			m.localColumn && other.localColumn, m.notFoldable &&
+				other.notFoldable, m.computed || other.computed, m.ofTable || other.ofTable
 	}
 	return m
 }
 
 var systemColumns = []string{"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"}
 
-// columnOf is the column of something in FROM, and whether it has one of that name.
-func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
+// itemColumn is the column of an item, and whether the item has one of that name.
+func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn, bool) {
 	if i.table == nil {
 		n := 0
-		o := meaning{known: true, own: i.rows, firm: i.rows}
+		o := resolvedColumn{known: true, localColumn: i.computedFirst, notFoldable: i.computedFirst}
 		for _, column := range i.columns {
 			if column.name == name {
-				o.asks = o.asks || column.asks
-				n, o.oid, o.computed, o.own, o.firm, o.raw = n+1, column.oid, column.computed, i.rows ||
-					column.own, i.rows || column.firm, column.raw
+				o.containsSubLink = o.containsSubLink || column.containsSubLink
+				n, o.oid, o.computed, o.localColumn, o.notFoldable, o.rawOID = n+1, column.oid, column.computed, i.computedFirst ||
+					column.localColumn, i.computedFirst || column.notFoldable, column.rawOID
 			}
 		}
 		if n > 1 {
-			o.oid, o.own, o.firm, o.raw = 0, i.rows, i.rows, 0
+			o.oid, o.localColumn, o.notFoldable, o.rawOID = 0, i.computedFirst, i.computedFirst, 0
 		}
 		return o, n > 0
 	}
 	column := i.table.Column(name)
 	switch {
 	case column == nil:
-		return meaning{known: true, stored: true}, slices.Contains(systemColumns, name)
-	case column.Virtual, i.plain != nil && !i.plain(name):
-		return meaning{known: true, stored: true, computed: true, asks: column.Virtual}, true
+		return resolvedColumn{known: true, ofTable: true}, slices.Contains(systemColumns, name)
+	case column.Virtual, i.isPlain != nil && !i.isPlain(name):
+		return resolvedColumn{known: true, ofTable: true, computed: true, containsSubLink: column.Virtual}, true
 	}
-	o := meaning{known: true, stored: true, own: true, firm: true, raw: c.snap.BaseType(column.TypeOID)}
-	if oid := c.snap.BaseType(column.TypeOID); column.Collation == "" && c.compares(oid) {
+	o := resolvedColumn{known: true, ofTable: true, localColumn: true, notFoldable: true,
+		rawOID: c.snap.BaseType(column.TypeOID)}
+	if oid := c.snap.BaseType(column.TypeOID); column.Collation == "" && c.isComparable(oid) {
 		o.oid = oid
 	}
 	return o, true
 }
 
-// computesColumns tells whether a row of something has columns that are computed as it is read.
-func (c *cautious) computesColumns(i *source) bool {
+// hasComputedColumn tells whether a row of an item has columns that are computed as they are read.
+func (c *hardenedAnalysis) hasComputedColumn(i *levelItem) bool {
 	return i.table == nil || slices.ContainsFunc(i.table.Columns, func(column catalog.Column) bool {
-		return column.Virtual || i.plain != nil && !i.plain(column.Name)
+		return column.Virtual || i.isPlain != nil && !i.isPlain(column.Name)
 	})
 }
 
-// compares tells whether every two values of a type can be compared. OIDs and names can, to which others are converted.
-func (c *cautious) compares(oid uint32) bool {
+// isComparable tells whether every two values of a type can be compared. Those of conversionTargets can, too.
+func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	if t := c.snap.TypeByOID(oid); t != nil && t.Kind == 'e' {
 		return true
 	}
-	return sortable(kindOfOID(oid)) || converted[oid] > 0
+	return isSortable(kindOfOID(oid)) || conversionTargets[oid] > 0
 }
 
-// frame is a WITH query in sight.
-type frame struct {
-	outer  *frame
-	query  *sqltext.CommonTableExpr
-	parent *level // of its query
-	inside *frame // what its query sees
+// visibleCTE is a WITH query in sight.
+type visibleCTE struct {
+	outer     *visibleCTE
+	query     *sqltext.CommonTableExpr
+	parent    *queryLevel // the level that its query sees
+	innerCTEs *visibleCTE // the WITH queries that its query sees
 
 	recursive bool
 }
 
-// with brings WITH queries into sight, and calls each for them where their own is not yet in sight; the answer takes
-// them away again.
-func (c *cautious) with(s *sqltext.SelectStmt, parent *level, each func(*sqltext.CommonTableExpr)) (restore func()) {
-	before := c.frame
-	var added []*frame
+// pushCTEs brings WITH queries into sight. It calls each for every one of them before its own name is in sight, unless
+// they are RECURSIVE. restore takes them out of sight again.
+func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
+	each func(*sqltext.CommonTableExpr)) (restore func()) {
+	before := c.ctes
+	var added []*visibleCTE
 	for _, n := range s.GetWithClause().GetCtes() {
 		query := n.GetCommonTableExpr()
-		f := &frame{query: query, parent: parent, inside: c.frame, recursive: s.WithClause.Recursive}
+		f := &visibleCTE{query: query, parent: parent, innerCTEs: c.ctes, recursive: s.WithClause.Recursive}
 		if !f.recursive {
 			each(query)
 		}
-		f.outer, c.frame = c.frame, f
+		f.outer, c.ctes = c.ctes, f
 		added = append(added, f)
 	}
 	if s.GetWithClause().GetRecursive() {
 		for _, f := range added {
-			f.inside = c.frame
+			f.innerCTEs = c.ctes
 		}
 		for _, f := range added {
 			each(f.query)
 		}
 	}
-	return func() { c.frame = before }
+	return func() { c.ctes = before }
 }
 
-// withItem is a WITH query as FROM has it.
-func (c *cautious) withItem(name, alias string, renamed []*sqltext.Node) *source {
-	i := &source{alias: alias}
-	for f := c.frame; f != nil; f = f.outer {
+// cteItem is a WITH query as an item of FROM.
+func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) *levelItem {
+	i := &levelItem{alias: alias}
+	for f := c.ctes; f != nil; f = f.outer {
 		if f.query.Ctename != name {
 			continue
 		}
 		if f.query.SearchClause != nil || f.query.CycleClause != nil {
 			return i
 		}
-		before := c.frame
-		c.frame = f.inside
+		before := c.ctes
+		c.ctes = f.innerCTEs
 		within := ""
 		if f.recursive {
 			within = name
 		}
 		columns := c.outputsOf(f.query.GetCtequery().GetSelectStmt(), f.parent, within)
-		c.frame = before
-		i.columns = rename(rename(columns, f.query.Aliascolnames), renamed)
+		c.ctes = before
+		i.columns = renameColumns(renameColumns(columns, f.query.Aliascolnames), renamed)
 		body := f.query.GetCtequery().GetSelectStmt()
-		i.rows = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.reads(body.Rarg, name)
-		i.apart = c.apart(body, f.parent)
-		i.settle()
+		i.computedFirst = f.recursive && body != nil && body.Op != sqltext.SETOP_NONE && c.readsCTE(body.Rarg, name)
+		i.notPulledUp = c.isNotPulledUp(body, f.parent)
+		i.markPrecomputed()
 		return i
 	}
 	return i
 }
 
-// rename gives columns the names of an alias; nil where it is not certain which gets which.
-func rename(columns []typed, names []*sqltext.Node) []typed {
+// renameColumns gives columns the names of an alias; nil where it is not certain which column gets which.
+func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	if len(names) == 0 {
 		return columns
 	}
@@ -269,37 +278,37 @@ func rename(columns []typed, names []*sqltext.Node) []typed {
 	return columns
 }
 
-// levelOf is what the columns of a SELECT may be of.
-func (c *cautious) levelOf(s *sqltext.SelectStmt, parent *level) *level {
+// levelOf is the level of a SELECT.
+func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *queryLevel {
 	if l := c.levels[s]; l != nil && l.parent == parent {
 		return l
 	}
-	c.levels[s] = &level{parent: parent, opaque: true, hidden: true} // to what asks for itself
-	l := &level{parent: parent}
+	c.levels[s] = &queryLevel{parent: parent, unknownColumns: true, unknownName: true} // for a query that refers to itself
+	l := &queryLevel{parent: parent}
 	for _, n := range s.FromClause {
-		c.names(n, l)
+		c.addItems(n, l)
 	}
 	c.levels[s] = l
 	return l
 }
 
-// outputsOf are the columns that a query gives; nil where not all of them are known. within is the WITH RECURSIVE query
-// that it is, if it is one.
-func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string) []typed {
+// outputsOf are the columns that a query returns; nil where not all are known. within is the name of the WITH RECURSIVE
+// query that it is, or "".
+func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, within string) []levelColumn {
 	if s == nil {
 		return nil
 	}
-	if known, is := c.given[s]; is {
+	if known, is := c.outputColumns[s]; is {
 		return known
 	}
-	c.given[s] = nil // to what asks for itself
-	defer c.with(s, parent, func(*sqltext.CommonTableExpr) {})()
-	var out []typed
+	c.outputColumns[s] = nil // for a query that refers to itself
+	defer c.pushCTEs(s, parent, func(*sqltext.CommonTableExpr) {})()
+	var out []levelColumn
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
 		out = c.outputsOf(s.Larg, parent, "")
-		if within != "" && c.reads(s.Rarg, within) {
-			break // PostgreSQL wants the types of what it begins with
+		if within != "" && c.readsCTE(s.Rarg, within) {
+			break // the types are those of the non-recursive term
 		}
 		right := c.outputsOf(s.Rarg, parent, "")
 		if len(right) != len(out) {
@@ -310,98 +319,101 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 			if out[i].oid != right[i].oid {
 				out[i].oid = 0
 			}
-			if l, r := out[i].raw, right[i].raw; l != r {
-				if out[i].raw = 0; l != 0 && r != 0 && !c.convertsArrays(l, r) {
-					out[i].raw = scalar
+			if l, r := out[i].rawOID, right[i].rawOID; l != r {
+				if out[i].rawOID = 0; l != 0 && r != 0 && !c.mayConvertArrays(l, r) {
+					out[i].rawOID = scalarType
 				}
 			}
-			out[i].asks = out[i].asks || right[i].asks
+			out[i].containsSubLink = out[i].containsSubLink || right[i].containsSubLink
 			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0 // one half may be converted
-			out[i].own = out[i].own && right[i].own || limited(s)
-			out[i].firm = out[i].firm && right[i].firm || limited(s)
+			out[i].localColumn = out[i].localColumn && right[i].localColumn || hasLimit(s)
+			out[i].notFoldable = out[i].notFoldable && right[i].notFoldable || hasLimit(s)
 		}
 	case len(s.ValuesLists) > 0:
-		out = c.values(s.ValuesLists, parent)
+		out = c.valuesColumns(s.ValuesLists, parent)
 	default:
 		at := c.levelOf(s, parent)
-		out = []typed{}
+		out = []levelColumn{}
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				firm := limited(s) || c.firm(t.GetVal(), stand{level: at}) || c.gathers(t.GetVal(), at)
-				own := firm || c.hasOwn(t.GetVal(), stand{level: at}) || c.collects(t.GetVal(), at)
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at),
-					own, firm, c.asks(t.GetVal(), at), c.rawOf(t.GetVal(), at)})
+				survives := hasLimit(s) || c.notFoldable(t.GetVal(), exprContext{queryLevel: at}) ||
+					c.hasUnfoldedAggregate(t.GetVal(), at)
+				own := survives || c.hasLocalColumn(t.GetVal(), exprContext{queryLevel: at}) || c.hasLocalAggregate(t.GetVal(), at)
+				out = append(out, levelColumn{outputName(t), c.typeOf(t.GetVal(), at), c.mayBeComputed(t.GetVal(), at),
+					own, survives, c.containsSubLink(t.GetVal(), at), c.rawTypeOf(t.GetVal(), at)})
 				continue
 			}
-			all := c.star(t.GetVal().GetColumnRef(), at)
-			if c.starred += len(all); all == nil || c.starred > maxStars {
+			all := c.starColumnsOf(t.GetVal().GetColumnRef(), at)
+			if c.starCopies += len(all); all == nil || c.starCopies > maxStarCopies {
 				return nil
 			}
 			out = append(out, all...)
 		}
 	}
-	c.given[s] = out
+	c.outputColumns[s] = out
 	return out
 }
 
-// asks tells whether a sub-select is in an expression, or in a column that it names, or a virtual column.
-func (c *cautious) asks(n *sqltext.Node, at *level) (found bool) {
-	c.inside(n, func(n *sqltext.Node) bool {
-		found = found || n.GetSubLink() != nil || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at).asks
+// containsSubLink tells whether an expression has a sub-select or a virtual column in it, or names a column that has.
+func (c *hardenedAnalysis) containsSubLink(n *sqltext.Node, at *queryLevel) (found bool) {
+	c.walkNodes(n, func(n *sqltext.Node) bool {
+		found = found || n.GetSubLink() != nil ||
+			n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at).containsSubLink
 		return !found
 	})
 	return found
 }
 
-func (s *source) asks() bool {
-	return s.table != nil && hasVirtual(s.table) || slices.ContainsFunc(s.columns, func(t typed) bool { return t.asks })
+func (s *levelItem) hasSubLinkColumn() bool {
+	return s.table != nil && hasVirtualColumn(s.table) ||
+		slices.ContainsFunc(s.columns, func(t levelColumn) bool { return t.containsSubLink })
 }
 
-// hasVirtual tells whether a table has columns that are computed as they are read. Their expressions are the owner's:
-// an array that is converted, CASE, a subscript in one is leak-proof to PostgreSQL, and the statement has a column's
-// name.
-func hasVirtual(r *catalog.Relation) bool {
+// hasVirtualColumn tells whether a table has virtual columns. Their expressions are the owner's. An array that one of
+// them converts, a CASE or a subscript is leak-proof to PostgreSQL, and the statement shows only the column's name.
+func hasVirtualColumn(r *catalog.Relation) bool {
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }
 
-// limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts
-// the query's own expression in the place of a column, also where the query stays one, and conditions on it go into
-// that: what is computed of it is put off until the row shows where the expression names a column that stays. An
-// aggregate is made before.
-func limited(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
+// hasLimit tells whether PostgreSQL computes the outputs of a query in FROM before anything compares them. Without
+// LIMIT and OFFSET it puts the query's own expression in the place of a column, even if it does not pull the query up.
+// It also pushes conditions on the column into the query. Row security puts off what is computed of that expression if
+// it names a column that survives folding. Aggregates are always computed before.
+func hasLimit(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
-// computes tells whether something that a query in FROM gives may be computed where it is named.
-func (c *cautious) computes(n *sqltext.Node, at *level) bool {
+// mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM where something names it.
+func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef:
 		return false
 	case *sqltext.Node_ColumnRef:
-		m := c.column(x.ColumnRef, at)
+		m := c.resolveColumn(x.ColumnRef, at)
 		return !m.known || m.computed
-	case *sqltext.Node_FuncCall: // an aggregate has been computed before
+	case *sqltext.Node_FuncCall: // an aggregate is computed before
 		return !(slices.Contains([]string{"count", "min", "max"}, lastName(x.FuncCall.Funcname)) &&
 			c.callType(x.FuncCall, at) != 0)
 	}
 	return true
 }
 
-// settle notes that columns of what makes rows are not computed where they are named.
-func (s *source) settle() {
-	if s.rows || s.apart {
+// markPrecomputed notes that PostgreSQL does not compute the columns of an item where they are named: it has computed
+// the item's rows before.
+func (s *levelItem) markPrecomputed() {
+	if s.computedFirst || s.notPulledUp {
 		s.columns = slices.Clone(s.columns)
 		for i := range s.columns {
 			s.columns[i].computed = false
-			if s.columns[i].raw == 0 {
-				s.columns[i].raw = s.columns[i].oid
+			if s.columns[i].rawOID == 0 {
+				s.columns[i].rawOID = s.columns[i].oid
 			}
 		}
 	}
 }
 
-// apart tells whether a query in FROM is certain not to become a part of the query around it (is_simple_subquery of
-// PostgreSQL's prepjointree.c).
-func (c *cautious) apart(s *sqltext.SelectStmt, parent *level) bool {
+// isNotPulledUp tells whether PostgreSQL is certain not to pull a query in FROM up into the query around it
+// (is_simple_subquery of prepjointree.c).
+func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	switch {
 	case s == nil:
 		return false
@@ -413,29 +425,29 @@ func (c *cautious) apart(s *sqltext.SelectStmt, parent *level) bool {
 	}
 	at := c.levelOf(s, parent)
 	return slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) (found bool) {
-		c.inside(n, func(n *sqltext.Node) bool {
-			found = found || c.aggregates(n.GetFuncCall(), at)
+		c.walkNodes(n, func(n *sqltext.Node) bool {
+			found = found || c.isLocalAggregate(n.GetFuncCall(), at)
 			return !found && n.GetSubLink() == nil
 		})
 		return found
 	})
 }
 
-// aggregates tells whether a call is of an aggregate or a window function of its own query.
-func (c *cautious) aggregates(f *sqltext.FuncCall, at *level) bool {
+// isLocalAggregate tells whether a call is of an aggregate or a window function of its own query.
+func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel) bool {
 	switch {
 	case f == nil:
 		return false
 	case f.Over != nil || f.AggStar && f.AggFilter == nil:
 		return true
-	case !(f.AggStar || slices.Contains(aggregates, lastName(f.Funcname)) && c.plain(f)):
+	case !(f.AggStar || slices.Contains(commonAggregates, lastName(f.Funcname)) && c.isCatalogCall(f)):
 		return false
 	}
-	// one of columns outside alone is of a query outside
+	// an aggregate of outer columns alone belongs to the outer query
 	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (own bool) {
-		c.inside(n, func(n *sqltext.Node) bool {
+		c.walkNodes(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
-				m := c.column(ref, at)
+				m := c.resolveColumn(ref, at)
 				own = own || m.known && !m.outer
 			}
 			return !own && n.GetSubLink() == nil
@@ -444,34 +456,37 @@ func (c *cautious) aggregates(f *sqltext.FuncCall, at *level) bool {
 	})
 }
 
-// collects tells whether an expression has an aggregate or a window function of its own query, or is NULL, whatever is
-// folded, so that no condition on it can come before.
-func (c *cautious) collects(n *sqltext.Node, at *level) (found bool) {
-	c.inside(n, func(n *sqltext.Node) bool {
-		found = found || c.aggregates(n.GetFuncCall(), at) || c.holds(n, func(n *sqltext.Node) bool { return c.gathers(n, at) })
-		return !found && c.strict(n, at)
+// hasLocalAggregate tells whether an expression has an aggregate or a window function of its own query, or is NULL,
+// whatever is folded. Then no condition on the expression can run before the aggregate.
+func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, at *queryLevel) (found bool) {
+	c.walkNodes(n, func(n *sqltext.Node) bool {
+		found = found || c.isLocalAggregate(n.GetFuncCall(), at) ||
+			c.hasOperand(n, func(n *sqltext.Node) bool { return c.hasUnfoldedAggregate(n, at) })
+		return !found && c.isStrict(n, at)
 	})
 	return found
 }
 
-// gathers tells whether it has one, and is no NULL that is folded.
-func (c *cautious) gathers(n *sqltext.Node, at *level) bool {
-	return c.aggregates(n.GetFuncCall(), at) || c.unfolded(n, at, func(n *sqltext.Node) (counts, stays bool) {
-		counts = c.gathers(n, at)
-		return counts, counts || c.firm(n, stand{level: at})
-	})
+// hasUnfoldedAggregate tells whether an expression has one, and folding cannot make it NULL.
+func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel) bool {
+	return c.isLocalAggregate(n.GetFuncCall(), at) ||
+		c.operandSurvivesFolding(n, at, func(n *sqltext.Node) (counts, survives bool) {
+			counts = c.hasUnfoldedAggregate(n, at)
+			return counts, counts || c.notFoldable(n, exprContext{queryLevel: at})
+		})
 }
 
-// aggregates of PostgreSQL's own that everybody uses.
-var aggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
+// commonAggregates are frequent aggregates of PostgreSQL's own.
+var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
-// reads tells whether the second half of a query reads a WITH query, and has none of its own which that name could mean.
-func (c *cautious) reads(s *sqltext.SelectStmt, name string) bool {
+// readsCTE tells whether the recursive term of a query reads the WITH query, and has no WITH query of its own which
+// that name could mean.
+func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
 	sqltext.Children(s, func(n *sqltext.Node) {
-		c.inside(n, func(n *sqltext.Node) bool {
-			found = found || n.GetRangeVar() != nil && n.GetRangeVar().Relname == name && c.of[n.GetRangeVar()] == nil
+		c.walkNodes(n, func(n *sqltext.Node) bool {
+			found = found || n.GetRangeVar() != nil && n.GetRangeVar().Relname == name && c.referenceOf[n.GetRangeVar()] == nil
 			others = others || n.GetSelectStmt().GetWithClause() != nil
 			return true
 		})
@@ -479,56 +494,58 @@ func (c *cautious) reads(s *sqltext.SelectStmt, name string) bool {
 	return found && !others
 }
 
-// values are the columns of VALUES.
-func (c *cautious) values(lists []*sqltext.Node, parent *level) []typed {
+// valuesColumns are the columns of VALUES.
+func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLevel) []levelColumn {
 	names := []string{"column1", "column2", "column3", "column4", "column5", "column6", "column7", "column8", "column9"}
-	var out []typed
+	var out []levelColumn
 	for row, n := range lists {
 		for i, value := range n.GetList().GetItems() {
 			switch oid := c.typeOf(value, parent); {
 			case i >= len(names) || row > 0 && i >= len(out):
 				return nil
 			case row == 0:
-				out = append(out, typed{name: names[i], oid: oid, computed: true, raw: c.rawOf(value, parent)})
+				out = append(out, levelColumn{name: names[i], oid: oid, computed: true, rawOID: c.rawTypeOf(value, parent)})
 				continue
 			case out[i].oid != oid:
 				out[i].oid = 0
 			}
-			if out[i].raw != c.rawOf(value, parent) {
-				out[i].raw = 0
+			if out[i].rawOID != c.rawTypeOf(value, parent) {
+				out[i].rawOID = 0
 			}
 		}
 	}
 	return out
 }
 
-// star is what * or item.* stands for, or nil where that is not known.
-func (c *cautious) star(ref *sqltext.ColumnRef, at *level) []typed {
-	if at.opaque || at.merged || len(ref.Fields) > 2 {
+// starColumnsOf are the columns that * or item.* stands for, or nil where they are not known.
+func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel) []levelColumn {
+	if at.unknownColumns || at.mergedColumns || len(ref.Fields) > 2 {
 		return nil
 	}
-	var out []typed
+	var out []levelColumn
 	for _, i := range at.items {
 		if len(ref.Fields) == 2 && i.alias != ref.Fields[0].GetString_().GetSval() {
 			continue
 		}
 		if i.table == nil {
 			for _, column := range i.columns {
-				column.own, column.firm = column.own || i.rows, column.firm || i.rows
+				column.localColumn, column.notFoldable = column.localColumn || i.computedFirst,
+					column.notFoldable || i.computedFirst
 				out = append(out, column)
 			}
 			continue
 		}
 		for _, column := range i.table.Columns {
-			o, _ := c.columnOf(i, column.Name)
-			out = append(out, typed{column.Name, o.oid, o.computed, o.own, o.firm, o.asks, o.raw})
+			o, _ := c.itemColumn(i, column.Name)
+			out = append(out, levelColumn{column.Name, o.oid, o.computed, o.localColumn, o.notFoldable, o.containsSubLink,
+				o.rawOID})
 		}
 	}
 	return out
 }
 
-// names collects what FROM has.
-func (c *cautious) names(n *sqltext.Node, own *level) {
+// addItems adds an item of FROM, or those of a join, to a level.
+func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		own.add(c.tableItem(n.RangeVar))
@@ -537,55 +554,55 @@ func (c *cautious) names(n *sqltext.Node, own *level) {
 		if n.RangeSubselect.Lateral {
 			parent = own
 		}
-		i := &source{alias: n.RangeSubselect.GetAlias().GetAliasname(),
-			columns: rename(c.outputsOf(query, parent, ""), n.RangeSubselect.GetAlias().GetColnames())}
+		i := &levelItem{alias: n.RangeSubselect.GetAlias().GetAliasname(),
+			columns: renameColumns(c.outputsOf(query, parent, ""), n.RangeSubselect.GetAlias().GetColnames())}
 		if i.alias == "" {
-			i.alias = unnamed
+			i.alias = noAlias
 		}
-		i.apart = c.apart(query, parent)
-		i.settle()
+		i.notPulledUp = c.isNotPulledUp(query, parent)
+		i.markPrecomputed()
 		own.add(i)
 	case *sqltext.Node_JoinExpr:
-		own.merged = own.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
-		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of a query outside
-			own.add(&source{alias: n.JoinExpr.Alias.Aliasname})
+		own.mergedColumns = own.mergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
+		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of an outer query
+			own.add(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
 			return
 		}
 		if a := n.JoinExpr.JoinUsingAlias; a != nil {
-			own.add(&source{alias: a.Aliasname})
+			own.add(&levelItem{alias: a.Aliasname})
 		}
-		c.names(n.JoinExpr.Larg, own)
-		c.names(n.JoinExpr.Rarg, own)
+		c.addItems(n.JoinExpr.Larg, own)
+		c.addItems(n.JoinExpr.Rarg, own)
 	case *sqltext.Node_RangeFunction:
 		own.add(c.functionItem(n.RangeFunction, own))
 	case *sqltext.Node_RangeTableFunc:
-		own.add(&source{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
+		own.add(&levelItem{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
 	default:
-		own.add(&source{}) // TABLESAMPLE
+		own.add(&levelItem{}) // TABLESAMPLE
 	}
 }
 
-// unnamed is how sub-selects go by that have no alias, and cannot be named.
-const unnamed = "\x00"
+// noAlias stands for the name of sub-selects without alias: nothing can name these.
+const noAlias = "\x00"
 
-func (c *cautious) tableItem(v *sqltext.RangeVar) *source {
-	ref, alias := c.of[v], v.GetAlias()
-	i := &source{alias: v.Relname}
+func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
+	ref, alias := c.referenceOf[v], v.GetAlias()
+	i := &levelItem{alias: v.Relname}
 	if alias != nil {
 		i.alias = alias.Aliasname
 	}
 	switch {
 	case ref == nil:
-		return c.withItem(v.Relname, i.alias, alias.GetColnames())
+		return c.cteItem(v.Relname, i.alias, alias.GetColnames())
 	case ref.fragment != nil && ref.relation != nil && ref.relation.Kind == catalog.View:
 		return c.viewItem(ref, i.alias, alias.GetColnames())
-	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !asTables[ref.relation.Kind]:
+	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !tableKinds[ref.relation.Kind]:
 		return i
-	case ref.fragment.stands():
-		if c.wanted(ref) { // a function stands for it
+	case ref.fragment.isView():
+		if c.readsKeyOnlyColumn(ref) { // a function replaces it
 			return i
 		}
-		i.table, i.plain = ref.fragment.visible, ref.fragment.plain
+		i.table, i.isPlain = ref.fragment.visible, ref.fragment.isPlain
 	default:
 		i.table = ref.relation
 	}
@@ -595,9 +612,9 @@ func (c *cautious) tableItem(v *sqltext.RangeVar) *source {
 	return i
 }
 
-// rowFunctions are functions that are run for their rows, with the names of their columns where they have names of
-// their own.
-var rowFunctions = map[string][]typed{
+// setReturningFunctions are functions that PostgreSQL runs for their rows before anything compares them. A column
+// without a name here gets the name of the item.
+var setReturningFunctions = map[string][]levelColumn{
 	"unnest": {{}}, "generate_series": {{}}, "generate_subscripts": {{oid: 23}},
 	"jsonb_array_elements": {{name: "value", oid: 3802}}, "jsonb_array_elements_text": {
 		{name: "value", oid: 25}}, "json_array_elements": {{name: "value", oid: 0}},
@@ -610,9 +627,10 @@ var rowFunctions = map[string][]typed{
 	"regexp_split_to_table": {{oid: 25}}, "string_to_table": {{oid: 25}}, "regexp_matches": {{oid: 1009}},
 }
 
-// functionItem is a function in FROM, if it is run for its rows: others may be folded into the statement.
-func (c *cautious) functionItem(f *sqltext.RangeFunction, at *level) *source {
-	i := &source{alias: f.GetAlias().GetAliasname()}
+// functionItem is a function in FROM. Its columns are known if it is one of setReturningFunctions: PostgreSQL may
+// inline others.
+func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel) *levelItem {
+	i := &levelItem{alias: f.GetAlias().GetAliasname()}
 	if f.IsRowsfrom || len(f.Functions) != 1 {
 		return i
 	}
@@ -621,11 +639,11 @@ func (c *cautious) functionItem(f *sqltext.RangeFunction, at *level) *source {
 	if i.alias == "" {
 		i.alias = name
 	}
-	columns := slices.Clone(rowFunctions[name])
-	if columns == nil || len(f.Coldeflist) > 0 || len(call.Args) == 0 || !c.plain(call) {
+	columns := slices.Clone(setReturningFunctions[name])
+	if columns == nil || len(f.Coldeflist) > 0 || len(call.Args) == 0 || !c.isCatalogCall(call) {
 		return i
 	}
-	if columns[0].name == "" { // PostgreSQL names it as the item
+	if columns[0].name == "" { // PostgreSQL names it after the item
 		columns[0].name = i.alias
 	}
 	switch name {
@@ -642,17 +660,17 @@ func (c *cautious) functionItem(f *sqltext.RangeFunction, at *level) *source {
 		}
 	}
 	if f.Ordinality {
-		columns = append(columns, typed{name: "ordinality", oid: 20})
+		columns = append(columns, levelColumn{name: "ordinality", oid: 20})
 	}
-	i.rows, i.columns = true, rename(columns, f.GetAlias().GetColnames())
+	i.computedFirst, i.columns = true, renameColumns(columns, f.GetAlias().GetColnames())
 	return i
 }
 
 // typeOf is the type of an expression where it is certain and every two of its values can be compared; else 0.
-func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
+func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
-		return c.column(x.ColumnRef, at).oid
+		return c.resolveColumn(x.ColumnRef, at).oid
 	case *sqltext.Node_A_Const:
 		switch {
 		case x.AConst.GetIval() != nil:
@@ -663,7 +681,7 @@ func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
 	case *sqltext.Node_TypeCast:
 		name := x.TypeCast.GetTypeName()
 		if found := c.snap.TypesNamed("pg_catalog", lastName(name.GetNames())); len(found) == 1 &&
-			len(name.GetArrayBounds()) == 0 && c.compares(found[0].OID) {
+			len(name.GetArrayBounds()) == 0 && c.isComparable(found[0].OID) {
 			if schema, _, ok := qualifiedName(name.GetNames()); ok &&
 				(schema != "" && schema != "pg_catalog" || schema == "" && len(c.snap.TypesNamed("", found[0].Name.Name)) != 1) {
 				return 0
@@ -675,7 +693,7 @@ func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
 	case *sqltext.Node_A_Expr:
 		switch _, name, ok := qualifiedName(x.AExpr.Name); {
 		case !ok || x.AExpr.Kind != sqltext.AEXPR_OP:
-		case slices.Contains(comparisons, name):
+		case slices.Contains(comparisonOperators, name):
 			return 16
 		case name == "->>", name == "#>>":
 			return 25
@@ -696,7 +714,7 @@ func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
 		case sqltext.EXISTS_SUBLINK, sqltext.ANY_SUBLINK:
 			return 16
 		case sqltext.EXPR_SUBLINK:
-			return c.gives(x.SubLink, at)
+			return c.subLinkType(x.SubLink, at)
 		}
 	case *sqltext.Node_FuncCall:
 		return c.callType(x.FuncCall, at)
@@ -704,16 +722,16 @@ func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
 	return 0
 }
 
-// gives is the type of what a sub-select gives that gives one column.
-func (c *cautious) gives(s *sqltext.SubLink, at *level) uint32 {
+// subLinkType is the type of the value of a sub-select with one column.
+func (c *hardenedAnalysis) subLinkType(s *sqltext.SubLink, at *queryLevel) uint32 {
 	if columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at, ""); len(columns) == 1 {
 		return columns[0].oid
 	}
 	return 0
 }
 
-func (c *cautious) callType(f *sqltext.FuncCall, at *level) uint32 {
-	if !c.plain(f) || f.AggWithinGroup {
+func (c *hardenedAnalysis) callType(f *sqltext.FuncCall, at *queryLevel) uint32 {
+	if !c.isCatalogCall(f) || f.AggWithinGroup {
 		return 0
 	}
 	switch name := lastName(f.Funcname); name {

@@ -7,26 +7,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What is compared may have to be converted first, as numbers are to floating point, and what converts it may raise an
+// A value may have to be converted before it is compared, as numbers are to floating point. The conversion may raise an
 // error.
 
-// constant tells whether a cast is of a constant, and made no later than the plan: of text as it is read, and between
-// plain types by functions that are IMMUTABLE.
-func constant(t *sqltext.TypeCast) bool {
+// isConstantCast tells whether a cast is of a constant, and PostgreSQL makes it no later than the plan. It casts a text
+// as it parses, and plain types by IMMUTABLE functions as it plans.
+func isConstantCast(t *sqltext.TypeCast) bool {
 	c := t.GetArg().GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil ||
 		slices.Contains([]string{"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "text", "varchar"},
 			lastName(t.GetTypeName().GetNames())))
 }
 
-// converted are types with which PostgreSQL compares others by converting these, which may raise an error: numbers to
-// floating point, big integers to OIDs, dates and times to each other in lists. 2: a parameter may be one of these
-// however it is declared.
-var converted = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2, 2205: 2,
+// conversionTargets are types to which PostgreSQL converts other operands to compare them, which may raise an error.
+// Numbers become floating point, big integers OIDs, dates and times each other in lists. 2: PostgreSQL may convert a
+// parameter to the type, whatever its declared type is.
+var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2,
+	2205: 2,
 	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
 
-// plainNames are types that a declared parameter can have without being converted to another by a function that may fail.
-var plainNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz",
+// plainTypeNames are types that a declared parameter can have without a conversion that may fail.
+var plainTypeNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz",
 	"jsonb", "json", "bytea"}
 
 // PlainParameter tells the same of an OID: of these types and arrays of them.
@@ -35,38 +36,39 @@ func PlainParameter(oid uint32) bool {
 		1009, 1014, 1015, 1016, 2951}, oid)
 }
 
-// alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are
-// put off until the row shows. Operands of other operators than comparisons are not asked about: those are not
-// leak-proof.
-func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
+// comparesSafely tells whether an operator needs no conversion that may fail, other than of columns of this very query,
+// which row security puts off. It does not look at the operands of other operators than comparisons: those operators
+// are not leak-proof.
+func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) bool {
 	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE &&
-		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisons, lastName(x.Name))
+		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisonOperators, lastName(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
-	case x.Kind == sqltext.AEXPR_IN: // what names no column of the query becomes an array, the left operand's type considered
+	// those that name no column of the query become an array, of a type that depends on the left operand
+	case x.Kind == sqltext.AEXPR_IN:
 		var others []*sqltext.Node
 		for _, n := range items {
-			if !c.namesOwn(n, at) {
+			if !c.namesLocalColumn(n, at) {
 				others = append(others, n)
-			} else if !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, compares, at) {
+			} else if !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, at) {
 				return false
 			}
 		}
 		if len(others) > 1 && x.Lexpr.GetRowExpr() == nil {
-			return c.oneType(append(others, x.Lexpr), at)
+			return c.becomeOneType(append(others, x.Lexpr), at)
 		}
-		return c.alikeAll(append([]*sqltext.Node{x.Lexpr}, others...), compares, at)
+		return c.operandsCompareSafely(append([]*sqltext.Node{x.Lexpr}, others...), compares, at)
 	case x.Kind == sqltext.AEXPR_OP_ANY, x.Kind == sqltext.AEXPR_OP_ALL:
-		return c.alikeElements(x, at)
+		return c.arrayComparesSafely(x, at)
 	case items != nil: // BETWEEN
 		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool {
-			return !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, compares, at)
+			return !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, at)
 		})
 	}
-	return c.alikeAll([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
+	return c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
 }
 
-// alikeAll tells the same of operands. compares: of an operator that is, or may be, one of comparison.
-func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) bool {
+// operandsCompareSafely tells the same of operands. compares: the operator is, or may be, one of comparison.
+func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compares bool, at exprContext) bool {
 	if rows := operands[0].GetRowExpr(); rows != nil { // each column by itself
 		for i := range rows.Args {
 			var column []*sqltext.Node
@@ -77,7 +79,7 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) b
 					column = append(column, row.Args[i])
 				}
 			}
-			if !c.alikeAll(column, compares, at) {
+			if !c.operandsCompareSafely(column, compares, at) {
 				return false
 			}
 		}
@@ -86,22 +88,22 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) b
 	kind := 0
 	var of uint32
 	for _, n := range operands {
-		if t := c.typeOf(n, at.level); converted[t] > kind && !isNow(n) {
-			kind, of = converted[t], t
+		if t := c.typeOf(n, at.queryLevel); conversionTargets[t] > kind && !isNow(n) {
+			kind, of = conversionTargets[t], t
 		}
 	}
 	if kind == 0 {
-		return !compares || c.alikeUnknown(operands, at)
+		return !compares || c.unknownsCompareSafely(operands, at)
 	}
 	for _, n := range operands {
 		switch {
 		case n.GetAConst() != nil, n.GetTypeCast() != nil &&
-			constant(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) &&
-			c.harmless(n, at), kind == 1 && n.GetParamRef() != nil:
-		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.harmless(n, at):
-		case c.typeOf(n, at.level) == of:
-		case !at.strict && c.hasOwn(n, at):
-			c.outputs = c.outputs || at.feeds
+			isConstantCast(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) &&
+			c.cannotFail(n, at), kind == 1 && n.GetParamRef() != nil:
+		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.cannotFail(n, at):
+		case c.typeOf(n, at.queryLevel) == of:
+		case !at.inSubquery && c.hasLocalColumn(n, at):
+			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		default:
 			return false
 		}
@@ -109,14 +111,14 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) b
 	return true
 }
 
-// alikeUnknown tells the same of operands of which none is certain to be of a type that others are converted to, though
-// one may be.
-func (c *cautious) alikeUnknown(operands []*sqltext.Node, at stand) bool {
+// unknownsCompareSafely tells the same of operands none of which is certain to be of a conversion target, though one
+// may be.
+func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at exprContext) bool {
 	unknown := func(n *sqltext.Node) bool {
-		if c.certainOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isNow(n) || fixed(n) {
+		if c.certainTypeOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isNow(n) || isFoldedConstant(n) {
 			return false
 		}
-		return !c.putsOff(n, at)
+		return !c.defersComparison(n, at)
 	}
 	n := 0
 	for _, operand := range operands {
@@ -126,12 +128,13 @@ func (c *cautious) alikeUnknown(operands []*sqltext.Node, at stand) bool {
 	}
 	for _, operand := range operands {
 		switch {
-		case n == 0, n == 1 && unknown(operand): // nothing is converted to the type of another
-		case operand.GetAConst() != nil, isNow(operand), fixed(operand), slices.Contains(unfailing, c.certainOf(operand, at)):
+		case n == 0, n == 1 && unknown(operand): // nothing is converted to another operand's type
+		case operand.GetAConst() != nil, isNow(operand), isFoldedConstant(operand),
+			slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, at)):
 		case operand.GetParamRef() != nil:
-			c.casts = true
-		case !at.strict && c.hasOwn(operand, at):
-			c.outputs = c.outputs || at.feeds
+			c.castsParams = true
+		case !at.inSubquery && c.hasLocalColumn(operand, at):
+			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		default:
 			return false
 		}
@@ -139,45 +142,47 @@ func (c *cautious) alikeUnknown(operands []*sqltext.Node, at stand) bool {
 	return true
 }
 
-// certainOf is the type of an operand where it is certain, whatever it is; else 0.
-func (c *cautious) certainOf(n *sqltext.Node, at stand) uint32 {
-	if t := c.typeOf(n, at.level); t != 0 {
+// certainTypeOf is the type of an operand where it is certain, comparable or not; else 0.
+func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, at exprContext) uint32 {
+	if t := c.typeOf(n, at.queryLevel); t != 0 {
 		return t
 	}
-	if raw := c.rawOf(n, at.level); raw != scalar {
+	if raw := c.rawTypeOf(n, at.queryLevel); raw != scalarType {
 		return raw
 	}
 	return 0
 }
 
-// unfailing are types of which every value can be converted to whatever PostgreSQL compares it with.
-var unfailing = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
+// safelyConvertedTypes are types of which every value can be converted to any type that PostgreSQL compares it with.
+var safelyConvertedTypes = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
 
-// putsOff tells whether row security puts off whatever an operand is compared with, since its function is not
-// leak-proof and has a column that stays.
-func (c *cautious) putsOff(n *sqltext.Node, at stand) bool {
-	if at.strict {
+// defersComparison tells whether row security puts off a comparison because of this operand: its function is not
+// leak-proof and has a column that survives folding.
+func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) bool {
+	if at.inSubquery {
 		return false
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		name := lastName(x.FuncCall.Funcname)
-		// a cast, which may be none at all (func_get_detail of parse_func.c)
+		// it may be a cast, which may do nothing (func_get_detail of parse_func.c)
 		if len(c.snap.TypesNamed("", name)) > 0 || len(c.snap.TypesNamed("pg_catalog", name)) > 0 {
 			return false
 		}
-		return !builtin.MayBeLeakproof(name) && (c.firm(n, at) || !c.strict(n, at.level) && c.hasFirm(n, at))
+		return !builtin.MayBeLeakproof(name) &&
+			(c.notFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldableOperand(n, at))
 	case *sqltext.Node_A_Expr:
-		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leaky, lastName(x.AExpr.Name)) && c.firm(n, at)
+		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastName(x.AExpr.Name)) &&
+			c.notFoldable(n, at)
 	}
 	return false
 }
 
-// leaky are operators of which none by the name is leak-proof.
-var leaky = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
+// leakyOperators are operators none of which is leak-proof, whatever the types are.
+var leakyOperators = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
 
-// alikeTested tells the same of what is compared with the rows of a sub-select.
-func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
+// subLinkComparesSafely tells the same of a comparison with the rows of a sub-select.
+func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprContext) bool {
 	if s.Testexpr == nil {
 		return true
 	}
@@ -185,15 +190,16 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 	if row := s.Testexpr.GetRowExpr(); row != nil {
 		tested = row.Args
 	}
-	columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at.level, "")
+	columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at.queryLevel, "")
 	for i, n := range tested {
-		t := c.typeOf(n, at.level)
+		t := c.typeOf(n, at.queryLevel)
 		switch {
 		case i < len(columns) && columns[i].oid != 0 &&
-			(columns[i].oid == t || t != 0 && converted[t] == 0 && converted[columns[i].oid] == 0):
-		case !at.strict && converted[t] == 0 && c.hasOwn(n, at) &&
-			(c.certainOf(n, at) != 0 || c.putsOff(n, at) || i < len(columns) && slices.Contains(unfailing, columns[i].oid)):
-			c.outputs = c.outputs || at.feeds
+			(columns[i].oid == t || t != 0 && conversionTargets[t] == 0 && conversionTargets[columns[i].oid] == 0):
+		case !at.inSubquery && conversionTargets[t] == 0 && c.hasLocalColumn(n, at) &&
+			(c.certainTypeOf(n, at) != 0 || c.defersComparison(n, at) ||
+				i < len(columns) && slices.Contains(safelyConvertedTypes, columns[i].oid)):
+			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		default:
 			return false
 		}
@@ -201,13 +207,13 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 	return true
 }
 
-// hasOwn tells whether an operand names a column of a table of this query where it stays when constants are folded,
-// sub-selects left out.
-func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
-	c.inside(n, func(n *sqltext.Node) bool {
-		found = found || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at.level).own
-		found = found || c.hasFirm(n, at)
-		return !found && c.strict(n, at.level)
+// hasLocalColumn tells whether an operand names a column of a table of this query that survives constant folding. It
+// does not look into sub-selects.
+func (c *hardenedAnalysis) hasLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
+	c.walkNodes(n, func(n *sqltext.Node) bool {
+		found = found || n.GetColumnRef() != nil && c.resolveColumn(n.GetColumnRef(), at.queryLevel).localColumn
+		found = found || c.hasNotFoldableOperand(n, at)
+		return !found && c.isStrict(n, at.queryLevel)
 	})
 	return found
 }

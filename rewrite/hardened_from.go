@@ -7,43 +7,44 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What stands in FROM is of this query, is beside it by LATERAL, or is joined by names of columns, which are compared.
+// An item of FROM belongs to this query, is LATERAL, or is joined by names of columns, which are compared.
 
-func (c *cautious) from(n *sqltext.Node, at stand) {
+func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		ref := c.of[n.RangeVar]
-		c.fed = c.fed || ref != nil && ref.relation != nil && hasVirtual(ref.relation)
+		ref := c.referenceOf[n.RangeVar]
+		c.fromHasSubqueryColumn = c.fromHasSubqueryColumn ||
+			ref != nil && ref.relation != nil && hasVirtualColumn(ref.relation)
 		switch {
 		case ref == nil: // a WITH query
-			if at.strict {
-				c.because("a sub-select reads a WITH query")
+			if at.inSubquery {
+				c.harden("a sub-select reads a WITH query")
 			}
-			if !c.inSight(n.RangeVar.Relname) {
-				c.because("it reads a catalog")
+			if !c.isCTE(n.RangeVar.Relname) {
+				c.harden("it reads a catalog")
 			}
 		case ref.fragment == nil || ref.relation == nil:
-			c.because("it reads a catalog")
+			c.harden("it reads a catalog")
 		case ref.relation.Kind == catalog.View:
-			c.readsView(ref, at)
+			c.visitView(ref, at)
 		case slices.ContainsFunc(ref.relation.Columns, func(column catalog.Column) bool {
-			return slices.ContainsFunc(overflowing, func(oid uint32) bool { return c.snap.MadeOf(column.TypeOID, oid) })
+			return slices.ContainsFunc(overflowingTypes, func(oid uint32) bool { return c.snap.MadeOf(column.TypeOID, oid) })
 		}):
-			c.because("it reads a table with circles or segments, of which comparisons fail")
-		case c.runs(ref.relation):
-			c.because("it reads a table with values that functions of others compare or convert")
-		case !asTables[ref.relation.Kind]:
-			c.because("it reads a foreign table")
+			c.harden("it reads a table with circles or segments, of which comparisons fail")
+		case c.runsUserCode(ref.relation):
+			c.harden("it reads a table with values that functions of others compare or convert")
+		case !tableKinds[ref.relation.Kind]:
+			c.harden("it reads a foreign table")
 		}
 	case *sqltext.Node_RangeSubselect:
 		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
 			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE ||
 				query.GetWithClause() != nil || query.GetWhereClause() != nil {
-				c.query(query, at.level, false, at.strict)
+				c.query(query, at.queryLevel, false, at.inSubquery)
 				return
 			}
-			// It reads nothing: what it computes is of the columns beside it.
-			at.feeds = true
+			// It reads no relation: it computes its outputs of the columns beside it.
+			at.subqueryOutput = true
 			for _, list := range [][]*sqltext.Node{
 				query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(),
 				query.GetDistinctClause(), query.GetWindowClause(), {
@@ -54,22 +55,22 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 			}
 			return
 		}
-		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.strict)
+		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.inSubquery)
 	case *sqltext.Node_JoinExpr:
-		// its names are those of what the alias hides
+		// LATERAL could name what the alias hides
 		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) {
-			c.because("LATERAL in a join with an alias")
+			c.harden("LATERAL in a join with an alias")
 			return
 		}
 		c.from(n.JoinExpr.Larg, at)
 		c.from(n.JoinExpr.Rarg, at)
-		// A join's condition sees the two sides, and what is beside them is of a query outside.
-		sides, left, right := &level{parent: at.parent}, &level{parent: at.parent}, &level{parent: at.parent}
-		c.names(n.JoinExpr.Larg, sides)
+		// A join's condition sees its two sides. The other items of FROM count as those of an outer query.
+		sides, left, right := &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}
+		c.addItems(n.JoinExpr.Larg, sides)
 		of := len(sides.items)
-		left.merged, sides.merged = sides.merged, false
-		c.names(n.JoinExpr.Rarg, sides) // which sees the left one
-		right.merged = sides.merged
+		left.mergedColumns, sides.mergedColumns = sides.mergedColumns, false
+		c.addItems(n.JoinExpr.Rarg, sides) // the right side may see the left one
+		right.mergedColumns = sides.mergedColumns
 		for i, item := range sides.items {
 			if i < of {
 				left.add(item)
@@ -77,29 +78,31 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 				right.add(item)
 			}
 		}
-		c.merges(n.JoinExpr, left, right, at.strict)
-		sides.merged = left.merged || right.merged || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
-		at.level = sides
+		c.checkUsing(n.JoinExpr, left, right, at.inSubquery)
+		sides.mergedColumns = left.mergedColumns || right.mergedColumns || n.JoinExpr.IsNatural ||
+			len(n.JoinExpr.UsingClause) > 0
+		at.queryLevel = sides
 		c.expr(n.JoinExpr.Quals, at)
 	case *sqltext.Node_RangeFunction:
-		c.rows(n.RangeFunction, at)
+		c.rangeFunctions(n.RangeFunction, at)
 	default:
-		c.because("it has a function in FROM")
+		c.harden("it has a function in FROM")
 	}
 }
 
-// rows visits functions in FROM. They run for rows that are shown, and with what is computed of those.
-func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
+// rangeFunctions visits functions in FROM. PostgreSQL runs them for rows that are shown, with arguments computed of
+// those.
+func (c *hardenedAnalysis) rangeFunctions(f *sqltext.RangeFunction, at exprContext) {
 	for _, n := range f.Functions {
 		call := n.GetList().GetItems()[0].GetFuncCall()
 		switch {
-		case call == nil || !c.plain(call):
-			c.because("it has a function in FROM")
-		case at.strict && lastName(call.Funcname) != "unnest":
-			c.because("a sub-select runs a function in FROM")
+		case call == nil || !c.isCatalogCall(call):
+			c.harden("it has a function in FROM")
+		case at.inSubquery && lastName(call.Funcname) != "unnest":
+			c.harden("a sub-select runs a function in FROM")
 		}
-		if !at.strict {
-			at.output = true
+		if !at.inSubquery {
+			at.shownRowsOnly = true
 		}
 		for _, arg := range call.GetArgs() {
 			c.expr(arg, at)
@@ -107,11 +110,11 @@ func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
 	}
 }
 
-// asTables are the kinds of relations that are read as tables are: a view of ours over what is stored is a barrier to
-// what row security puts off. What a foreign server makes of a condition is its own.
-var asTables = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
+// tableKinds are the kinds of relations that are read as tables are. A view of ours over a materialized view or a
+// foreign table is a security barrier. What a foreign server makes of a condition is its own matter.
+var tableKinds = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
 
-// hasLateral tells whether something in FROM may name what is beside it.
+// hasLateral tells whether an item of FROM may name the items beside it.
 func hasLateral(n *sqltext.Node) bool {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_JoinExpr:
@@ -124,37 +127,37 @@ func hasLateral(n *sqltext.Node) bool {
 	return true
 }
 
-// merges looks at columns that a join compares by their names.
-func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level, strict bool) {
+// checkUsing looks at columns that a join compares by their names.
+func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLevel, inSubquery bool) {
 	switch {
-	case !strict && left.allTables() && right.allTables() && !(j.IsNatural && c.namesArrays(left, right)):
+	case !inSubquery && left.allTables() && right.allTables() && !(j.IsNatural && c.haveArraysOfOneName(left, right)):
 	case j.IsNatural:
-		c.because("NATURAL over what is not a table")
+		c.harden("NATURAL over what is not a table")
 	}
-	if j.IsNatural && slices.ContainsFunc(slices.Concat(left.items, right.items), (*source).asks) {
-		c.because("NATURAL may ask for a virtual column")
+	if j.IsNatural && slices.ContainsFunc(slices.Concat(left.items, right.items), (*levelItem).hasSubLinkColumn) {
+		c.harden("NATURAL may ask for a virtual column")
 	}
 	for _, n := range j.UsingClause {
 		ref := &sqltext.ColumnRef{Fields: []*sqltext.Node{n}}
-		l, r := c.column(ref, left), c.column(ref, right)
-		if l.asks || r.asks || c.fed && !(l.known && r.known) {
-			c.because("USING asks for a sub-select of a query in FROM, or for a virtual column")
+		l, r := c.resolveColumn(ref, left), c.resolveColumn(ref, right)
+		if l.containsSubLink || r.containsSubLink || c.fromHasSubqueryColumn && !(l.known && r.known) {
+			c.harden("USING asks for a sub-select of a query in FROM, or for a virtual column")
 		}
-		if c.convertsArrays(l.raw, r.raw) ||
-			!(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 &&
-				(l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
-			c.because("USING over what is not a table")
+		if c.mayConvertArrays(l.rawOID, r.rawOID) ||
+			!(!inSubquery && l.localColumn && r.localColumn || l.oid != 0 && r.oid != 0 &&
+				(l.oid == r.oid || conversionTargets[l.oid] == 0 && conversionTargets[r.oid] == 0)) {
+			c.harden("USING over what is not a table")
 		}
 	}
 }
 
-// namesArrays tells whether two sides have an array by one name.
-func (c *cautious) namesArrays(left, right *level) bool {
+// haveArraysOfOneName tells whether two sides have columns of one name that are arrays of different types.
+func (c *hardenedAnalysis) haveArraysOfOneName(left, right *queryLevel) bool {
 	for _, l := range left.items {
 		for _, column := range l.table.Columns {
 			for _, r := range right.items {
 				if other := r.table.Column(column.Name); other != nil &&
-					c.convertsArrays(c.snap.BaseType(column.TypeOID), c.snap.BaseType(other.TypeOID)) {
+					c.mayConvertArrays(c.snap.BaseType(column.TypeOID), c.snap.BaseType(other.TypeOID)) {
 					return true
 				}
 			}

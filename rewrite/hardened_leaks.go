@@ -6,102 +6,104 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL puts off what is computed of a row until the row shows, unless it takes the function for leak-proof
-// (contain_leaked_vars of its clauses.c): it looks for columns among the arguments of others. It finds none where a
-// placeholder stands for a value, as where an array is converted element by element, or a value is compared with
-// several; and some operators are leak-proof although they fail.
+// PostgreSQL puts off what is computed of a row until row security has let the row through, unless it takes the
+// function for leak-proof. It looks for columns among the arguments of functions that are not (contain_leaked_vars of
+// clauses.c). It finds no column where a placeholder stands for a value: where an array is converted element by
+// element, or CASE compares one value with several. And some operators are leak-proof although they can fail.
 
-// leaks looks for such expressions.
-func (c *cautious) leaks(n *sqltext.Node, at stand) {
+// checkFalseLeakproof looks for such expressions.
+func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_TypeCast:
-		if c.isArray(x.TypeCast.TypeName) && !constant(x.TypeCast) && !c.says(x.TypeCast) &&
-			!c.simpleElements(x.TypeCast.Arg, at) {
-			c.because("it converts an array")
+		if c.isArrayTypeName(x.TypeCast.TypeName) && !isConstantCast(x.TypeCast) && !c.declaresParamType(x.TypeCast) &&
+			!c.isPlainArray(x.TypeCast.Arg, at) {
+			c.harden("it converts an array")
 		}
 	case *sqltext.Node_CaseExpr:
 		var results []*sqltext.Node
 		for _, when := range x.CaseExpr.Args {
 			results = append(results, when.GetCaseWhen().GetResult())
 			if arg := x.CaseExpr.Arg; arg != nil &&
-				(c.typeOf(arg, at.level) == 0 || !c.oneType([]*sqltext.Node{arg, when.GetCaseWhen().GetExpr()}, at)) {
-				c.because("CASE compares what may not be compared, or must be converted first")
+				(c.typeOf(arg, at.queryLevel) == 0 || !c.becomeOneType([]*sqltext.Node{arg, when.GetCaseWhen().GetExpr()}, at)) {
+				c.harden("CASE compares what may not be compared, or must be converted first")
 			}
 		}
-		c.sameArrays(append(results, x.CaseExpr.Defresult), at)
+		c.checkArrayChoice(append(results, x.CaseExpr.Defresult), at)
 	case *sqltext.Node_A_Indirection: // types of a fixed length have no slices
 		if slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() != nil }) {
-			fields := slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
-			of := c.snap.TypeByOID(c.column(x.AIndirection.GetArg().GetColumnRef(), at.level).raw)
+			fields := slices.ContainsFunc(x.AIndirection.Indirection,
+				func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
+			of := c.snap.TypeByOID(c.resolveColumn(x.AIndirection.GetArg().GetColumnRef(), at.queryLevel).rawOID)
 			if of == nil || fields || !(of.OID == 3802 || of.Element != 0) {
-				c.because("it subscripts what may be no array")
+				c.harden("it subscripts what may be no array")
 			}
 		}
-	case *sqltext.Node_A_ArrayExpr, *sqltext.Node_RowExpr: // which cost nothing, so that they come first, and have a longest
+	// they cost nothing, so that the planner puts them first; and there is a largest one
+	case *sqltext.Node_A_ArrayExpr, *sqltext.Node_RowExpr:
 		columns := 0
-		c.inside(n, func(n *sqltext.Node) bool {
+		c.walkNodes(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
-				columns += c.large(ref, at.level)
+				columns += c.countLargeValues(ref, at.queryLevel)
 			}
 			return true
 		})
-		if columns > maxMade {
-			c.because("it makes an array or a row of many columns")
+		if columns > maxLargeColumns {
+			c.harden("it makes an array or a row of many columns")
 		}
 	case *sqltext.Node_CoalesceExpr:
-		c.sameArrays(x.CoalesceExpr.Args, at)
+		c.checkArrayChoice(x.CoalesceExpr.Args, at)
 	case *sqltext.Node_MinMaxExpr:
-		c.sameArrays(x.MinMaxExpr.Args, at)
+		c.checkArrayChoice(x.MinMaxExpr.Args, at)
 	}
 }
 
-// subscripts looks at those of an array, which PostgreSQL converts to whole numbers as if they were assigned; what
-// fetches an element is leak-proof.
-func (c *cautious) subscripts(i *sqltext.A_Indices, at stand) {
+// checkSubscripts looks at the subscripts of an array, which PostgreSQL converts to integers by assignment casts. The
+// fetch of an element is leak-proof.
+func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, at exprContext) {
 	for _, n := range []*sqltext.Node{i.Lidx, i.Uidx} {
-		switch t := c.typeOf(n, at.level); {
-		case n.GetNode() == nil, fixed(n), t == 21, t == 23:
+		switch t := c.typeOf(n, at.queryLevel); {
+		case n.GetNode() == nil, isFoldedConstant(n), t == 21, t == 23:
 		case n.GetParamRef() != nil:
-			c.casts = true
-		case at.output && !at.strict:
-		case at.strict || !c.hasOwn(n, at):
-			c.because("a subscript may have to be converted first")
+			c.castsParams = true
+		case at.shownRowsOnly && !at.inSubquery:
+		case at.inSubquery || !c.hasLocalColumn(n, at):
+			c.harden("a subscript may have to be converted first")
 		default:
-			c.outputs = c.outputs || at.feeds
+			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		}
 	}
 }
 
-// maxMade is how many columns that may be large may become one value in a condition: PostgreSQL makes none of 1 GB.
-// (Texts of more than 256 MB are not covered at all.)
-const maxMade = 3
+// maxLargeColumns is how many columns that may be large may become one value in a condition: PostgreSQL makes no value
+// of 1 GB. (Texts of more than 256 MB are not covered at all.)
+const maxLargeColumns = 3
 
-// large is how many large values a column may be made of.
-func (c *cautious) large(ref *sqltext.ColumnRef, at *level) int {
-	switch m := c.column(ref, at); {
-	case m.stored && m.known && !m.computed && m.raw == 0, m.raw == scalar:
+// countLargeValues is how many large values a column may be made of.
+func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, at *queryLevel) int {
+	switch m := c.resolveColumn(ref, at); {
+	case m.ofTable && m.known && !m.computed && m.rawOID == 0, m.rawOID == scalarType:
 		return 1
-	case m.raw == 0: // a row, or what a query in FROM has made
-		return maxMade + 1
-	case slices.Contains(small, m.raw):
+	case m.rawOID == 0: // a row, or an output of a query in FROM
+		return maxLargeColumns + 1
+	case slices.Contains(smallTypes, m.rawOID):
 		return 0
 	}
 	return 1
 }
 
-// small are types without large values.
-var small = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186,
+// smallTypes are types without large values.
+var smallTypes = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186,
 	1266, 1700, 2950}
 
-// strict tells whether an expression is NULL where one of its operands is, so that nothing is computed of it where
-// constants have been folded (eval_const_expressions of clauses.c): a column in it stays, or all of it has become NULL.
-// What is not known to be is taken for other: CASE, COALESCE, AND, IN, BETWEEN and their like may leave a part of
-// themselves, or a value, and lose the column; as of 17 so does a value that is asked for in a constant range.
-func (c *cautious) strict(n *sqltext.Node, at *level) bool {
+// isStrict tells whether an expression is NULL if one of its operands is. Then constant folding (eval_const_expressions
+// of clauses.c) either keeps a column in it or makes the whole expression NULL, of which nothing is computed. Only
+// certain expressions count. CASE, COALESCE, AND, IN, BETWEEN and their like may fold to a part of themselves, or to a
+// value, and lose the column. So may, as of 17, a value that is searched for in a constant range.
+func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		// a NULL makes no array NULL
+		// an array with a NULL is not NULL
 		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE ||
 			x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" &&
 			name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at))
@@ -110,19 +112,19 @@ func (c *cautious) strict(n *sqltext.Node, at *level) bool {
 	case *sqltext.Node_A_Indirection:
 		return x.AIndirection.GetArg().GetColumnRef() != nil
 	case *sqltext.Node_FuncCall:
-		return slices.Contains(strictFunctions, lastName(x.FuncCall.Funcname)) && c.plain(x.FuncCall)
+		return slices.Contains(strictFunctions, lastName(x.FuncCall.Funcname)) && c.isCatalogCall(x.FuncCall)
 	case *sqltext.Node_List, *sqltext.Node_CaseWhen: // operands
 		return true
 	}
 	return false
 }
 
-// stays tells whether what an expression computes by itself has a column in it whatever is folded, one of its parts
-// having one.
-func (c *cautious) stays(n *sqltext.Node, at stand) bool {
-	all := func(values []*sqltext.Node) bool { // each may have to be converted
+// survivesFolding tells whether the computation of an expression itself has a column in it, whatever is folded, where
+// one of its parts has one.
+func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool {
+	all := func(values []*sqltext.Node) bool { // each value may have to be converted
 		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool {
-			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasOwn(n, at)
+			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasLocalColumn(n, at)
 		})
 	}
 	switch x := n.GetNode().(type) {
@@ -137,24 +139,24 @@ func (c *cautious) stays(n *sqltext.Node, at stand) bool {
 	case *sqltext.Node_MinMaxExpr:
 		return all(x.MinMaxExpr.Args)
 	case *sqltext.Node_FuncCall:
-		if c.strict(n, at.level) {
+		if c.isStrict(n, at.queryLevel) {
 			return true
 		}
-		return c.hasFirm(n, at)
-	case *sqltext.Node_A_Expr: // of these NULL is no reason to be NULL
+		return c.hasNotFoldableOperand(n, at)
+	case *sqltext.Node_A_Expr: // a NULL operand does not make these NULL
 		switch x.AExpr.Kind {
 		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
-			return c.firm(x.AExpr.Lexpr, at) || c.firm(x.AExpr.Rexpr, at)
+			return c.notFoldable(x.AExpr.Lexpr, at) || c.notFoldable(x.AExpr.Rexpr, at)
 		}
 	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
-		firm := false
-		sqltext.Children(n, func(child *sqltext.Node) { firm = firm || c.firm(child, at) })
-		return firm
+		survives := false
+		sqltext.Children(n, func(child *sqltext.Node) { survives = survives || c.notFoldable(child, at) })
+		return survives
 	}
 	return true
 }
 
-// strictFunctions are PostgreSQL's functions that everybody uses of which every one by the name is strict.
+// strictFunctions are common functions of PostgreSQL. All functions of each name are STRICT.
 var strictFunctions = []string{
 	"lower", "upper", "initcap", "length", "char_length", "character_length", "octet_length", "bit_length", "substr",
 	"substring", "left", "right", "btrim", "ltrim", "rtrim", "replace", "split_part", "strpos", "position", "repeat",
@@ -170,71 +172,74 @@ var strictFunctions = []string{
 	"array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
 }
 
-// firm tells whether an operand names a column of a table of this query that stays, whatever is folded: what stands
-// beside it is no NULL.
-func (c *cautious) firm(n *sqltext.Node, at stand) bool {
+// notFoldable tells whether an operand names a column of a table of this query that survives folding: no operand beside
+// the column can be NULL.
+func (c *hardenedAnalysis) notFoldable(n *sqltext.Node, at exprContext) bool {
 	if ref := n.GetColumnRef(); ref != nil {
-		m := c.column(ref, at.level)
-		return m.own && m.firm
+		m := c.resolveColumn(ref, at.queryLevel)
+		return m.localColumn && m.notFoldable
 	}
-	return c.unfolded(n, at.level, func(n *sqltext.Node) (counts, stays bool) {
-		counts = c.firm(n, at)
+	return c.operandSurvivesFolding(n, at.queryLevel, func(n *sqltext.Node) (counts, survives bool) {
+		counts = c.notFoldable(n, at)
 		return counts, counts
 	})
 }
 
-// unfolded tells whether a strict expression has an operand that counts, and none that may be NULL when constants are
-// folded.
-func (c *cautious) unfolded(n *sqltext.Node, at *level, operand func(*sqltext.Node) (counts, stays bool)) bool {
-	if !c.strict(n, at) {
+// operandSurvivesFolding tells whether a strict expression has an operand that counts, and none that may be NULL when
+// constants are folded.
+func (c *hardenedAnalysis) operandSurvivesFolding(n *sqltext.Node, at *queryLevel,
+	operand func(*sqltext.Node) (counts, survives bool)) bool {
+	if !c.isStrict(n, at) {
 		return false
 	}
 	found, all := false, true
 	sqltext.Children(n, func(child *sqltext.Node) {
-		// a name, a value
+		// a name or a value that is not NULL
 		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return
 		}
-		counts, stays := operand(child)
-		found, all = found || counts, all && stays
+		counts, survives := operand(child)
+		found, all = found || counts, all && survives
 	})
 	return found && all
 }
 
-// hasFirm tells whether a call has an operand that stays, and what chooses among values one that comes first.
-func (c *cautious) hasFirm(n *sqltext.Node, at stand) bool {
-	return c.holds(n, func(n *sqltext.Node) bool { return c.firm(n, at) })
+// hasNotFoldableOperand tells whether a call has an operand that is notFoldable. Of CASE and COALESCE the first one
+// must be.
+func (c *hardenedAnalysis) hasNotFoldableOperand(n *sqltext.Node, at exprContext) bool {
+	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.notFoldable(n, at) })
 }
 
-// holds tells the same of operands that are firm in a way of their own.
-func (c *cautious) holds(n *sqltext.Node, firm func(*sqltext.Node) bool) bool {
+// hasOperand tells the same of operands for which survives is true.
+func (c *hardenedAnalysis) hasOperand(n *sqltext.Node, survives func(*sqltext.Node) bool) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		switch lastName(x.FuncCall.Funcname) {
-		case "elem_contained_by_range", "range_contains_elem": // as of 17 they are folded with a constant range
+		case "elem_contained_by_range", "range_contains_elem": // as of 17 PostgreSQL folds them with a constant range
 			return false
 		}
-		return c.plain(x.FuncCall) && slices.ContainsFunc(x.FuncCall.Args, firm)
+		return c.isCatalogCall(x.FuncCall) && slices.ContainsFunc(x.FuncCall.Args, survives)
 	case *sqltext.Node_MinMaxExpr:
-		return slices.ContainsFunc(x.MinMaxExpr.Args, firm)
+		return slices.ContainsFunc(x.MinMaxExpr.Args, survives)
 	case *sqltext.Node_CoalesceExpr:
-		return firm(x.CoalesceExpr.Args[0])
+		return survives(x.CoalesceExpr.Args[0])
 	case *sqltext.Node_CaseExpr:
 		when := x.CaseExpr.Args[0].GetCaseWhen().GetExpr()
 		if x.CaseExpr.Arg == nil {
-			return firm(when)
+			return survives(when)
 		}
-		// WHEN NULL goes, and with the last of them the value
-		return firm(x.CaseExpr.Arg) && (firm(when) || when.GetAConst() != nil && !when.GetAConst().Isnull)
+		// folding drops WHEN NULL, and with the last of them the value of CASE
+		return survives(x.CaseExpr.Arg) && (survives(when) || when.GetAConst() != nil && !when.GetAConst().Isnull)
 	}
 	return false
 }
 
-// overflowing are the types of circles and segments, whose operators of comparison compute, and are leak-proof.
-var overflowing = []uint32{718, 601}
+// overflowingTypes are the types of circles and segments. Their comparison operators compute, may overflow, and are
+// leak-proof.
+var overflowingTypes = []uint32{718, 601}
 
-// isArray tells whether a type is one of arrays, or of a domain over such.
-func (c *cautious) isArray(t *sqltext.TypeName) bool {
+// isArrayTypeName tells whether a type is an array type, or a domain over one.
+func (c *hardenedAnalysis) isArrayTypeName(t *sqltext.TypeName) bool {
 	if len(t.GetArrayBounds()) > 0 {
 		return true
 	}
@@ -254,51 +259,52 @@ func (c *cautious) isArray(t *sqltext.TypeName) bool {
 	return len(found) == 0
 }
 
-// simpleElements tells whether something is an array whose elements are written, none of which is an array: PostgreSQL
-// converts each by itself.
-func (c *cautious) simpleElements(n *sqltext.Node, at stand) bool {
+// isPlainArray tells whether an expression is ARRAY[...], and none of its elements is an array: PostgreSQL converts
+// each element by itself.
+func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, at exprContext) bool {
 	return n.GetAArrayExpr() != nil && !slices.ContainsFunc(n.GetAArrayExpr().Elements, func(n *sqltext.Node) bool {
-		return !untyped(n) && n.GetParamRef() == nil &&
-			(c.typeOf(n, at.level) == 0 || slices.Contains(arrays, c.typeOf(n, at.level)))
+		return !isUntypedConstant(n) && n.GetParamRef() == nil &&
+			(c.typeOf(n, at.queryLevel) == 0 || slices.Contains(comparableArrayTypes, c.typeOf(n, at.queryLevel)))
 	})
 }
 
-// sameArrays wants values of which one is chosen to be of one type, or to be none of arrays.
-func (c *cautious) sameArrays(values []*sqltext.Node, at stand) {
+// checkArrayChoice wants values of which one is chosen to be of one type, or not to be arrays.
+func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, at exprContext) {
 	n, array, same := 0, false, true
 	var of uint32
 	for _, value := range values {
 		if value.GetNode() == nil || value.GetAConst() != nil || value.GetParamRef() != nil {
 			continue
 		}
-		t := c.typeOf(value, at.level)
-		array, same = array || t == 0 || slices.Contains(arrays, t), same && (n == 0 || t == of) && t != 0
+		t := c.typeOf(value, at.queryLevel)
+		array, same = array || t == 0 || slices.Contains(comparableArrayTypes, t), same && (n == 0 || t == of) && t != 0
 		n, of = n+1, t
 	}
 	if n > 1 && array && !same {
-		c.because("it chooses among arrays that may have to be converted")
+		c.harden("it chooses among arrays that may have to be converted")
 	}
 }
 
-// scalar stands for a type that is none of arrays.
-const scalar = ^uint32(0)
+// scalarType stands for any type that is no array type.
+const scalarType = ^uint32(0)
 
-// rawOf is the type of an expression, where it is certain, whatever it is; scalar where that is all that is certain.
-func (c *cautious) rawOf(n *sqltext.Node, at *level) uint32 {
+// rawTypeOf is the type of an expression, where it is certain, comparable or not. It is scalarType where that is all
+// that is certain, else 0.
+func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	if ref := n.GetColumnRef(); ref != nil {
-		return c.column(ref, at).raw
+		return c.resolveColumn(ref, at).rawOID
 	}
 	if t := c.typeOf(n, at); t != 0 {
 		return t
 	}
 	if c.isScalar(n, at) {
-		return scalar
+		return scalarType
 	}
 	return 0
 }
 
 // isScalar tells whether an expression is certain to be no array.
-func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
+func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, at) })
 	}
@@ -307,16 +313,16 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 		*sqltext.Node_BooleanTest, *sqltext.Node_GroupingFunc:
 		return true
 	case *sqltext.Node_ColumnRef:
-		raw := c.column(x.ColumnRef, at).raw
-		return raw == scalar || raw != 0 && !c.arrayType(raw)
+		raw := c.resolveColumn(x.ColumnRef, at).rawOID
+		return raw == scalarType || raw != 0 && !c.isArrayType(raw)
 	case *sqltext.Node_TypeCast:
-		return !c.isArray(x.TypeCast.TypeName)
+		return !c.isArrayTypeName(x.TypeCast.TypeName)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		return ok && (slices.Contains(comparisons, name) ||
+		return ok && (slices.Contains(comparisonOperators, name) ||
 			x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF ||
 			slices.Contains([]string{"->>", "#>", "#>>"}, name) ||
-			name == "->" && slices.Contains([]uint32{114, 3802}, c.rawOf(x.AExpr.Lexpr, at)) ||
+			name == "->" && slices.Contains([]uint32{114, 3802}, c.rawTypeOf(x.AExpr.Lexpr, at)) ||
 			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) &&
 				(x.AExpr.Lexpr == nil || c.isScalar(x.AExpr.Lexpr, at)) && c.isScalar(x.AExpr.Rexpr, at))
 	case *sqltext.Node_CoalesceExpr:
@@ -333,22 +339,23 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 		return x.SubLink.SubLinkType == sqltext.EXISTS_SUBLINK || x.SubLink.SubLinkType == sqltext.ANY_SUBLINK
 	case *sqltext.Node_FuncCall:
 		name := lastName(x.FuncCall.Funcname)
-		if !c.plain(x.FuncCall) {
+		if !c.isCatalogCall(x.FuncCall) {
 			return false
 		}
-		if slices.Contains(scalars, name) {
+		if slices.Contains(scalarFunctions, name) {
 			return true
 		}
 		if (name == "lower" || name == "upper") && len(x.FuncCall.Args) == 1 {
-			return c.noRange(x.FuncCall.Args[0], at)
+			return c.isNoRange(x.FuncCall.Args[0], at)
 		}
-		return slices.Contains(likeTheirArguments, name) && len(x.FuncCall.Args) > 0 && c.isScalar(x.FuncCall.Args[0], at)
+		return slices.Contains(firstArgTypeFunctions, name) && len(x.FuncCall.Args) > 0 && c.isScalar(x.FuncCall.Args[0], at)
 	}
 	return false
 }
 
-// scalars are functions that everybody uses and that return no arrays; of others that is not certain.
-var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length", "round",
+// scalarFunctions are common functions that return no arrays. Of others that is not certain.
+var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length",
+	"round",
 	"floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim",
 	"btrim", "ltrim", "rtrim",
 	"split_part", "string_agg", "now", "age", "row_number", "rank", "dense_rank", "ntile", "percent_rank",
@@ -358,56 +365,57 @@ var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extrac
 	"similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace",
 	"jsonb_object_agg", "json_object_agg"}
 
-// noRange tells whether what lower or upper is called with is certain to be no range, whose bounds may be arrays.
-func (c *cautious) noRange(n *sqltext.Node, at *level) bool {
+// isNoRange tells whether the argument of lower or upper is certain to be no range, whose bounds may be arrays.
+func (c *hardenedAnalysis) isNoRange(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		name := lastName(x.FuncCall.Funcname)
-		return c.plain(x.FuncCall) && slices.Contains(append([]string{"lower", "upper"}, scalars...), name) && c.isScalar(n, at)
+		return c.isCatalogCall(x.FuncCall) &&
+			slices.Contains(append([]string{"lower", "upper"}, scalarFunctions...), name) && c.isScalar(n, at)
 	case *sqltext.Node_A_Expr:
 		if lastName(x.AExpr.Name) == "||" {
 			return true
 		}
 	}
-	return slices.Contains([]uint32{25, 1042, 1043}, c.rawOf(n, at))
+	return slices.Contains([]uint32{25, 1042, 1043}, c.rawTypeOf(n, at))
 }
 
-// likeTheirArguments are functions whose results have the type of their first argument.
-var likeTheirArguments = []string{"max", "min", "lag", "lead", "first_value", "last_value", "nth_value", "nullif"}
+// firstArgTypeFunctions are functions whose results have the type of their first argument.
+var firstArgTypeFunctions = []string{"max", "min", "lag", "lead", "first_value", "last_value", "nth_value", "nullif"}
 
-// arrayType tells whether a type is one of arrays.
-func (c *cautious) arrayType(oid uint32) bool {
+// isArrayType tells whether a type is an array type.
+func (c *hardenedAnalysis) isArrayType(oid uint32) bool {
 	t := c.snap.TypeByOID(oid)
 	return t == nil || t.Element != 0
 }
 
-// convertsArrays tells whether two columns that become one may be arrays of different types.
-func (c *cautious) convertsArrays(a, b uint32) bool {
-	return (a != b || a == 0) && (a != scalar && c.arrayType(a) || b != scalar && c.arrayType(b))
+// mayConvertArrays tells whether two columns that become one may be arrays of different types.
+func (c *hardenedAnalysis) mayConvertArrays(a, b uint32) bool {
+	return (a != b || a == 0) && (a != scalarType && c.isArrayType(a) || b != scalarType && c.isArrayType(b))
 }
 
-// unites looks at the columns of the halves of a set operation in FROM, or in a WITH query.
-func (c *cautious) unites(s *sqltext.SelectStmt, parent *level) {
+// checkSetOperation looks at the columns of a set operation in FROM, or in a WITH query.
+func (c *hardenedAnalysis) checkSetOperation(s *sqltext.SelectStmt, parent *queryLevel) {
 	left, right := c.outputsOf(s.Larg, parent, ""), c.outputsOf(s.Rarg, parent, "")
 	if left == nil || len(left) != len(right) {
-		c.because("it unites what may have to be converted")
+		c.harden("it unites what may have to be converted")
 		return
 	}
 	for i := range left {
-		if c.convertsArrays(left[i].raw, right[i].raw) {
-			c.because("it unites what may be arrays that have to be converted")
+		if c.mayConvertArrays(left[i].rawOID, right[i].rawOID) {
+			c.harden("it unites what may be arrays that have to be converted")
 		}
 	}
 }
 
-// untyped tells whether a constant takes its type from what is beside it.
-func untyped(n *sqltext.Node) bool {
+// isUntypedConstant tells whether a constant gets its type from its context.
+func isUntypedConstant(n *sqltext.Node) bool {
 	c := n.GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil)
 }
 
-// typeNow is the type of the time of the statement; 0: it is none.
-func typeNow(n *sqltext.Node) uint32 {
+// typeOfNow is the type of the current time or date; 0 for other expressions.
+func typeOfNow(n *sqltext.Node) uint32 {
 	if !isNow(n) {
 		return 0
 	}
@@ -420,16 +428,17 @@ func typeNow(n *sqltext.Node) uint32 {
 	return 1184
 }
 
-// oneType tells whether values become one type without a conversion that may fail as the statement runs: an array of
-// them is made, or one is held against the others. Whole numbers become any number, and constants are converted as the
-// plan is made, but for times, which have a zone. A parameter has the type of the others unless another is declared.
-func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
+// becomeOneType tells whether values become one type without a conversion that may fail at run time: PostgreSQL makes
+// an array of them, or compares one with the others. Integers become any number, and PostgreSQL converts constants as
+// it plans, other than times, which depend on the time zone. A parameter has the type of the others unless another is
+// declared.
+func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, at exprContext) bool {
 	var of uint32
 	var numbers []*sqltext.A_Const
 	n, params := 0, false
 	for _, value := range values {
 		switch k := value.GetAConst(); {
-		case untyped(value):
+		case isUntypedConstant(value):
 			continue
 		case value.GetParamRef() != nil:
 			params = true
@@ -438,9 +447,9 @@ func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 			numbers = append(numbers, k)
 			continue
 		}
-		t := typeNow(value)
+		t := typeOfNow(value)
 		if t == 0 {
-			t = c.typeOf(value, at.level)
+			t = c.typeOf(value, at.queryLevel)
 		}
 		switch {
 		case n == 0:
@@ -448,9 +457,10 @@ func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 		case t == of && t != 0:
 		case t == 0 || of == 0:
 			return false
-		case whole(t) && (whole(of) || of == 1700 || floats(of)), floats(t) && floats(of), (t == 25 || t == 1043) &&
-			(of == 25 || of == 1043):
-		case whole(of) && (t == 1700 || floats(t)):
+		case isIntegerType(t) && (isIntegerType(of) || of == 1700 || isFloatType(of)), isFloatType(t) && isFloatType(of),
+			(t == 25 || t == 1043) &&
+				(of == 25 || of == 1043):
+		case isIntegerType(of) && (t == 1700 || isFloatType(t)):
 			of = t
 		default:
 			return false
@@ -459,75 +469,79 @@ func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 	}
 	for _, k := range numbers {
 		if n > 0 && !(k.GetBoolval() != nil && of == 16 ||
-			k.GetBoolval() == nil && (whole(of) || of == 1700 || floats(of)) || k.GetIval() != nil && converted[of] == 2) {
+			k.GetBoolval() == nil && (isIntegerType(of) || of == 1700 || isFloatType(of)) ||
+			k.GetIval() != nil && conversionTargets[of] == 2) {
 			return false
 		}
 	}
-	// of those that are declared without being odd (PlainParameter) these are converted
-	if params && n > 0 && (of == 1184 && c.readsStored() || of == 0 || of == 1082 || of == 1114 || converted[of] == 2) {
-		c.casts = true
+	// of the types that PlainParameter allows, PostgreSQL converts values of these
+	if params && n > 0 && (of == 1184 && c.readsWithoutRowSecurity() || of == 0 || of == 1082 || of == 1114 ||
+		conversionTargets[of] == 2) {
+		c.castsParams = true
 	}
 	return true
 }
 
-// readsStored tells whether it reads what is stored, where care alone does not put the rule first (see fences).
-func (c *cautious) readsStored() bool {
-	return slices.ContainsFunc(c.references, func(ref *reference) bool { return ref.fragment != nil && ref.fragment.stored })
+// readsWithoutRowSecurity tells whether it reads a relation without row security. There a hardened plan alone does not
+// put the rule first (see findFences).
+func (c *hardenedAnalysis) readsWithoutRowSecurity() bool {
+	return slices.ContainsFunc(c.references,
+		func(ref *reference) bool { return ref.fragment != nil && ref.fragment.lacksRowSecurity })
 }
 
-func floats(t uint32) bool { return t == 700 || t == 701 }
+func isFloatType(t uint32) bool { return t == 700 || t == 701 }
 
-func whole(t uint32) bool { return t == 20 || t == 21 || t == 23 }
+func isIntegerType(t uint32) bool { return t == 20 || t == 21 || t == 23 }
 
-// alikeElements tells the same of what is compared with the elements of an array.
-func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
+// arrayComparesSafely tells the same of a comparison with the elements of an array.
+func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, at exprContext) bool {
 	if array := x.Rexpr.GetAArrayExpr(); array != nil {
-		return c.oneType(append(slices.Clone(array.Elements), x.Lexpr), at) && !c.becomesFloat(array, x.Lexpr, at)
+		return c.becomeOneType(append(slices.Clone(array.Elements), x.Lexpr), at) && !c.becomesFloatArray(array, x.Lexpr, at)
 	}
-	left := c.typeOf(x.Lexpr, at.level)
-	if now := typeNow(x.Lexpr); now != 0 {
+	left := c.typeOf(x.Lexpr, at.queryLevel)
+	if now := typeOfNow(x.Lexpr); now != 0 {
 		left = now
 	}
 	switch {
 	case x.Rexpr.GetParamRef() != nil:
-		// of arrays that are declared without being odd those are converted
-		c.casts = c.casts || converted[left] == 2 || left == 0 && c.certainOf(x.Lexpr, at) == 0
+		// of the array types that PlainParameter allows, PostgreSQL converts these
+		c.castsParams = c.castsParams || conversionTargets[left] == 2 || left == 0 && c.certainTypeOf(x.Lexpr, at) == 0
 		return true
-	case untyped(x.Rexpr):
+	case isUntypedConstant(x.Rexpr):
 		return true
-	case left != 0 && converted[left] == 0 && left != 1082: // which no array is converted to
+	case left != 0 && conversionTargets[left] == 0 && left != 1082: // no array is converted to an array of these
 		return true
 	}
-	element := c.elementOf(x.Rexpr, at)
+	element := c.elementTypeOf(x.Rexpr, at)
 	return element != 0 && element == left
 }
 
-// becomesFloat tells whether an array may be one of numeric, by a constant that is no whole number, and converted to
-// floating points as it is compared: its elements become one type before what they are compared with is looked at.
-func (c *cautious) becomesFloat(array *sqltext.A_ArrayExpr, left *sqltext.Node, at stand) bool {
+// becomesFloatArray tells whether ARRAY[...] may be one of numeric, because of a constant with decimals, that the
+// comparison converts to floating point. The elements become one type before PostgreSQL looks at the other operand.
+func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *sqltext.Node, at exprContext) bool {
 	numeric, float, other := false, false, false
 	for _, n := range array.Elements {
 		k := n.GetAConst()
 		numeric, float, other = numeric || k.GetFval() != nil, float ||
-			k == nil && floats(c.typeOf(n, at.level)), other || k == nil
+			k == nil && isFloatType(c.typeOf(n, at.queryLevel)), other || k == nil
 	}
 	if !numeric || !other || float {
 		return false
 	}
 	if left.GetParamRef() != nil {
-		c.casts = true
+		c.castsParams = true
 		return false
 	}
-	t := c.typeOf(left, at.level)
-	return !untyped(left) && left.GetAConst() == nil && (t == 0 || floats(t))
+	t := c.typeOf(left, at.queryLevel)
+	return !isUntypedConstant(left) && left.GetAConst() == nil && (t == 0 || isFloatType(t))
 }
 
-// elementOf is the type of an array's elements; 0: it is not certain.
-func (c *cautious) elementOf(n *sqltext.Node, at stand) uint32 {
+// elementTypeOf is the type of an array's elements; 0: it is not certain.
+func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, at exprContext) uint32 {
 	var oid uint32
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
-		oid = c.column(x.ColumnRef, at.level).raw
+		oid = c.resolveColumn(x.ColumnRef, at.queryLevel).rawOID
 	case *sqltext.Node_TypeCast:
 		schema, name, ok := qualifiedName(x.TypeCast.GetTypeName().GetNames())
 		if found := c.snap.TypesNamed("pg_catalog", name); ok && (schema == "" || schema == "pg_catalog") &&
@@ -541,11 +555,12 @@ func (c *cautious) elementOf(n *sqltext.Node, at stand) uint32 {
 	return 0
 }
 
-// namesOwn tells whether an operand names a column of this query, wherever: PostgreSQL looks for that while it parses.
-func (c *cautious) namesOwn(n *sqltext.Node, at stand) (found bool) {
-	c.inside(n, func(n *sqltext.Node) bool {
+// namesLocalColumn tells whether an operand names a column of this query anywhere: PostgreSQL looks for that as it
+// parses.
+func (c *hardenedAnalysis) namesLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
+	c.walkNodes(n, func(n *sqltext.Node) bool {
 		if ref := n.GetColumnRef(); ref != nil {
-			m := c.column(ref, at.level)
+			m := c.resolveColumn(ref, at.queryLevel)
 			found = found || m.known && !m.outer
 		}
 		return !found && n.GetSubLink() == nil

@@ -6,37 +6,38 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Functions of the owner's run without being called where values of their types are compared, converted or written.
+// PostgreSQL runs functions of an owner's, though no statement calls them, where it compares, converts or writes values
+// of their types.
 
-// runs tells whether a relation has values that functions of others compare, make or convert, without being called: by
-// implicit casts, default operator classes, what ranges are compared by, and checks of domains; or whether such
-// functions run as PostgreSQL plans to read it, or what its rule looks into, and finds rows there.
-func (r *Rewriter) runs(relation *catalog.Relation) bool {
-	f := r.protected[relation.Name]
+// runsUserCode tells whether PostgreSQL runs functions of an owner's by itself for values of a relation. It runs them
+// for implicit casts, default operator classes, the order of ranges, and checks of domains. It may run some, too, as it
+// plans to read the relation or the helper tables of its rule, or finds rows there.
+func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
+	f := r.fragments[relation.Name]
 	_, runs := r.snap.ReadRunsUserCode(relation)
-	return runs || f != nil && f.runs
+	return runs || f != nil && f.runsUserCode
 }
 
-// bringsOthers tells whether a text makes, or reads, such values. It is asked when all of it has been walked.
-func (w *walker) bringsOthers() bool {
-	if w.withOthers == nil {
+// valuesRunUserCode tells whether a text makes, or reads, such values. The whole text must have been walked.
+func (w *walker) valuesRunUserCode() bool {
+	if w.runsUserCodeCached == nil {
 		seen, brings := map[*catalog.Relation]bool{}, false
 		for _, ref := range w.references {
 			if ref.fragment != nil && ref.relation != nil && !seen[ref.relation] {
 				seen[ref.relation] = true
-				brings = brings || w.runs(ref.relation)
+				brings = brings || w.runsUserCode(ref.relation)
 			}
 		}
-		for oid := range w.present {
+		for oid := range w.valueTypes {
 			brings = brings || w.snap.TypeRunsUserCode(oid)
 		}
-		w.withOthers = &brings
+		w.runsUserCodeCached = &brings
 	}
-	return *w.withOthers
+	return *w.runsUserCodeCached
 }
 
-// castByOthers tells whether a function of the owner's may make values of a type.
-func (c *cautious) castByOthers(oid uint32) bool {
+// castRunsUserCode tells whether a function of the owner's may make values of a type.
+func (c *hardenedAnalysis) castRunsUserCode(oid uint32) bool {
 	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
 		f := c.snap.FunctionByOID(cast.Function)
 		return f == nil || !knownExtension(f.Extension) || f.Language != "c"

@@ -5,64 +5,64 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What agents read in place of a view has the view's own query, with the rules of tables in it (see [Definition]), and
-// no rights of its own: PostgreSQL takes it for a sub-select in FROM, and so does the walk.
+// Agents read a copy of a view, made of the view's own query with the rules of its tables in it (see [Definition]). It
+// has no rights of its own. PostgreSQL treats it like a sub-select in FROM, and so does this walk.
 
-// readsView visits the query of a view.
-func (c *cautious) readsView(ref *reference, at stand) {
-	query := c.queryOf(ref.relation)
-	if c.opened++; query == nil || c.opened > maxViews {
-		c.because("it reads a view that cannot be followed")
+// visitView visits the query of a view.
+func (c *hardenedAnalysis) visitView(ref *reference, at exprContext) {
+	query := c.queryOfView(ref.relation)
+	if c.viewCount++; query == nil || c.viewCount > maxViews {
+		c.harden("it reads a view that cannot be followed")
 		return
 	}
-	before := c.frame
-	c.frame = nil
-	c.query(query, nil, false, at.strict)
-	c.frame = before
+	before := c.ctes
+	c.ctes = nil
+	c.query(query, nil, false, at.inSubquery)
+	c.ctes = before
 }
 
-// viewItem is a view as FROM has it.
-func (c *cautious) viewItem(ref *reference, alias string, renamed []*sqltext.Node) *source {
-	i := &source{alias: alias, view: true}
+// viewItem is a view as an item of FROM.
+func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sqltext.Node) *levelItem {
+	i := &levelItem{alias: alias, view: true}
 	if len(renamed) == 0 && alias == ref.relation.Name.Name {
 		i.name = ref.name
 	}
-	query := c.queryOf(ref.relation)
+	query := c.queryOfView(ref.relation)
 	if query == nil {
 		return i
 	}
-	before := c.frame
-	c.frame = nil
+	before := c.ctes
+	c.ctes = nil
 	columns := c.outputsOf(query, nil, "")
-	i.apart = c.apart(query, nil)
-	c.frame = before
+	i.notPulledUp = c.isNotPulledUp(query, nil)
+	c.ctes = before
 	if len(columns) == len(ref.relation.Columns) {
-		i.columns = rename(columns, renamed)
-		i.settle()
+		i.columns = renameColumns(columns, renamed)
+		i.markPrecomputed()
 	}
 	return i
 }
 
-// queryOf is the query of a view, of which all that it reads is known by name; nil where it is not.
-func (c *cautious) queryOf(view *catalog.Relation) *sqltext.SelectStmt {
-	if query, is := c.views[view.Name]; is {
+// queryOfView is the query of a view in which all relations are known; nil if one is not.
+func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectStmt {
+	if query, is := c.viewQueries[view.Name]; is {
 		return query
 	}
-	c.views[view.Name] = nil // to what asks for itself
+	c.viewQueries[view.Name] = nil // for a view that refers to itself
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
 		return nil
 	}
 	certain := true
-	c.inside(tree.Stmts[0].Stmt, func(n *sqltext.Node) bool {
-		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" { // of others the walk asks whether they are WITH queries
+	c.walkNodes(tree.Stmts[0].Stmt, func(n *sqltext.Node) bool {
+		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" { // the walk looks for WITH queries of the other names
 			name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
 			relation, _ := c.snap.Relation(name)
-			switch f := c.protected[name]; {
+			switch f := c.fragments[name]; {
 			case f != nil:
-				c.of[rv] = &reference{name: name, rangeVar: rv, relation: f.visible, fragment: f}
+				c.referenceOf[rv] = &reference{name: name, rangeVar: rv, relation: f.visible, fragment: f}
 			case relation != nil && relation.Kind == catalog.View && relation.Definition != "":
-				c.of[rv] = &reference{name: name, rangeVar: rv, relation: relation, fragment: &fragment{visible: relation}}
+				c.referenceOf[rv] = &reference{name: name, rangeVar: rv, relation: relation, fragment: &fragment{visible: relation}}
 			default:
 				certain = false
 			}
@@ -70,14 +70,14 @@ func (c *cautious) queryOf(view *catalog.Relation) *sqltext.SelectStmt {
 		return certain
 	})
 	if certain {
-		c.views[view.Name] = tree.Stmts[0].Stmt.GetSelectStmt()
+		c.viewQueries[view.Name] = tree.Stmts[0].Stmt.GetSelectStmt()
 	}
-	return c.views[view.Name]
+	return c.viewQueries[view.Name]
 }
 
-// inSight tells whether a name is that of a WITH query here.
-func (c *cautious) inSight(name string) bool {
-	for f := c.frame; f != nil; f = f.outer {
+// isCTE tells whether a name is that of a WITH query here.
+func (c *hardenedAnalysis) isCTE(name string) bool {
+	for f := c.ctes; f != nil; f = f.outer {
 		if f.query.Ctename == name {
 			return true
 		}

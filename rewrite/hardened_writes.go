@@ -7,14 +7,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same
-// conditions, with the same plans but for parallel ones. What it sets and returns is computed of rows that show, as
-// what a SELECT gives is. What else it runs is the owner's: triggers, checks, columns that are generated, expressions
-// of indexes, domains, and all of this where foreign keys change rows along. These may ask what they like, with
-// parameters that fail, as the agent. So it is judged as that SELECT where all of that is PostgreSQL's own, and ours.
+// An UPDATE or DELETE finds its rows as a SELECT over the same tables does. Row security, conditions and plans are the
+// same, except that no plan is parallel. Like the outputs of a SELECT, the values that it sets and returns are computed
+// of shown rows.
+//
+// What else it runs is the owner's: triggers, checks, generated columns, expressions of indexes and domains. It runs
+// these again where foreign keys change further rows. They may run any query, with parameters that fail, as the agent.
+// So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or ours.
 
-// asSelect is a SELECT that finds the rows that an UPDATE or DELETE writes, and computes what it computes; nil for
-// others. With the target, where there is one.
+// asSelect is a SELECT that finds the rows of an UPDATE or DELETE, and computes the same expressions, with the target;
+// nil for other statements.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
 	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
 		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
@@ -33,20 +35,20 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 	return nil, nil
 }
 
-// changes visits an UPDATE or DELETE.
-func (c *cautious) changes(n *sqltext.Node) {
+// updateOrDelete visits an UPDATE or DELETE.
+func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
 	target, as := asSelect(n)
-	if why := c.loud(target, n.GetUpdateStmt()); why != "" {
-		c.because("it writes: " + why)
+	if why := c.userCodeOfWrite(target, n.GetUpdateStmt()); why != "" {
+		c.harden("it writes: " + why)
 		return
 	}
 	c.query(as, nil, true, false)
 }
 
-// loud says what of the owner's may run as rows of a table are written, "" where nothing does; update is nil where they
-// are deleted.
-func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
-	ref := c.of[target]
+// userCodeOfWrite says which code of the owner's PostgreSQL may run as it writes rows of a table, "" if it runs none.
+// update is nil for a DELETE.
+func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
+	ref := c.referenceOf[target]
 	if ref == nil {
 		return "what it writes is no table"
 	}
@@ -55,12 +57,12 @@ func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (w
 		return "what it writes is not known"
 	}
 	if update == nil {
-		return c.loudDelete(table, map[*catalog.Relation]bool{})
+		return c.userCodeOfDelete(table, map[*catalog.Relation]bool{})
 	}
 	var set []string
 	for _, n := range update.TargetList {
 		column, defaults := table.Column(n.GetResTarget().GetName()), false
-		c.inside(n, func(n *sqltext.Node) bool {
+		c.walkNodes(n, func(n *sqltext.Node) bool {
 			defaults = defaults || n.GetSetToDefault() != nil
 			return true
 		})
@@ -69,28 +71,28 @@ func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (w
 			return "what it sets is not known"
 		case defaults:
 			return "a column is set to its default"
-		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers):
-			// a value is cast to the column's type, or to that of its elements, which the text does not name
+		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castRunsUserCode):
+			// PostgreSQL casts a value to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		set = append(set, column.Name)
 	}
-	return c.loudUpdate(table, set)
+	return c.userCodeOfUpdate(table, set)
 }
 
-// single tells whether the rows of a table stand in it alone, and it is a part of none.
-func single(r *catalog.Relation) bool {
+// isSingleTable tells whether a table has no children and is no partition or child.
+func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// loudDelete says so of rows that are deleted, and of those that foreign keys change along.
-func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
+// userCodeOfDelete says so of deleted rows, and of those that foreign keys change along.
+func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
 		return ""
 	}
 	seen[r] = true
 	switch {
-	case !single(r):
+	case !isSingleTable(r):
 		return r.Name.String() + " is no table by itself"
 	case !r.DeleteRunsNoUserCode:
 		return "a trigger, rule or policy of its owner's may run as rows of " + r.Name.String() + " are deleted"
@@ -101,12 +103,12 @@ func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bo
 				continue
 			}
 			switch key.OnDelete {
-			case catalog.NoAction, catalog.Restrict: // whether there is such a row is asked with the rights of the table's owner
+			case catalog.NoAction, catalog.Restrict: // PostgreSQL looks for such a row with the rights of the table's owner
 				why = ""
 			case catalog.Cascade:
-				why = c.loudDelete(other, seen)
+				why = c.userCodeOfDelete(other, seen)
 			case catalog.SetNull:
-				why = c.loudUpdate(other, key.Columns)
+				why = c.userCodeOfUpdate(other, key.Columns)
 			default:
 				why = "defaults of " + other.Name.String() + " are worked out"
 			}
@@ -118,10 +120,10 @@ func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bo
 	return ""
 }
 
-// loudUpdate says so of an update of some columns, by which no rows are changed along.
-func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
+// userCodeOfUpdate says so of an update of some columns, by which foreign keys change no other rows.
+func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (why string) {
 	switch {
-	case !single(r):
+	case !isSingleTable(r):
 		return r.Name.String() + " is no table by itself"
 	case !r.UpdateRunsNoUserCode:
 		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() +

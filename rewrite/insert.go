@@ -13,7 +13,7 @@ import (
 // insertStmt visits INSERT and returns the names of the columns that it returns, or nil.
 func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 	w.saw("InsertStmt")
-	return w.within(s.WithClause, func(own *scope) map[string]bool {
+	return w.withScope(s.WithClause, func(own *scope) map[string]bool {
 		t := w.target(s.Relation, "INSERT")
 		if t == nil {
 			return nil
@@ -38,7 +38,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 	})
 }
 
-// valuesLists visits the rows of VALUES. DEFAULT stands in those of an INSERT alone.
+// valuesLists visits the rows of VALUES. Only those of an INSERT may hold DEFAULT.
 func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	for _, row := range s.ValuesLists {
 		if row.GetList() == nil {
@@ -47,7 +47,7 @@ func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 		}
 		for _, n := range row.GetList().GetItems() {
 			if s == w.insertSource {
-				w.assigned(n)
+				w.assignedValue(n)
 			} else {
 				w.expr(n)
 			}
@@ -55,7 +55,7 @@ func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	}
 }
 
-// sourceWidth returns how many columns a source has, if that is plain to see.
+// sourceWidth returns how many columns a source has, if the text shows that.
 func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 	for s != nil && s.Op != sqltext.SETOP_NONE {
 		s = s.Larg
@@ -80,10 +80,11 @@ func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 	return len(items), true
 }
 
-// insertColumns judges the columns that an INSERT names, or means without naming them.
-func (w *walker) insertColumns(t *written, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int, known bool) {
+// insertColumns checks the columns that an INSERT names, or means without a list.
+func (w *walker) insertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int,
+	known bool) {
 	allowed := t.table.Write.Insertable
-	w.leaves(t, s.Cols, source, width, known)
+	w.noteOmitted(t, s.Cols, source, width, known)
 	if len(s.Cols) == 0 {
 		w.impliedColumns(t, width, known)
 		return
@@ -101,16 +102,16 @@ func (w *walker) insertColumns(t *written, s *sqltext.InsertStmt, source *sqltex
 			drop[i] = true // a client that names every column and leaves this one to its default
 			continue
 		}
-		w.mayWrite(t, c.Name, allowed, c.Location)
-		w.part(c.Indirection)
+		w.checkWritable(t, c.Name, allowed, c.Location)
+		w.assignedParts(c.Indirection)
 	}
 	if w.refused == nil && len(drop) > 0 {
 		w.dropDefaults(t, s, source, drop)
 	}
 }
 
-// leaves notes whether an INSERT leaves out columns that the policy then fills in.
-func (w *walker) leaves(t *written, cols []*sqltext.Node, source *sqltext.SelectStmt, width int, known bool) {
+// noteOmitted notes whether an INSERT omits columns that the policy then fills in.
+func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqltext.SelectStmt, width int, known bool) {
 	for _, b := range t.table.Write.Lists {
 		if b.From == nil {
 			continue
@@ -122,16 +123,16 @@ func (w *walker) leaves(t *written, cols []*sqltext.Node, source *sqltext.Select
 			given = !known || i < width
 		}
 		mark := predicate.OmittedMark(t.ref.name, b.Column)
-		if left, seen := w.leftOut[mark]; !seen || left {
-			w.leftOut[mark] = !given
+		if left, seen := w.omitted[mark]; !seen || left {
+			w.omitted[mark] = !given
 		}
 	}
 }
 
-// leftMarks are the marks for columns that every INSERT of the text leaves out.
-func (w *walker) leftMarks() string {
+// omittedMarks are the marks for columns that every INSERT of the text omits.
+func (w *walker) omittedMarks() string {
 	var out []string
-	for mark, left := range w.leftOut {
+	for mark, left := range w.omitted {
 		if left {
 			out = append(out, mark)
 		}
@@ -140,8 +141,8 @@ func (w *walker) leftMarks() string {
 	return strings.Join(out, "")
 }
 
-// impliedColumns judges an INSERT without a list of columns, which means the table's first.
-func (w *walker) impliedColumns(t *written, width int, known bool) {
+// impliedColumns checks an INSERT without a list of columns, which means the table's first columns.
+func (w *walker) impliedColumns(t *writeTarget, width int, known bool) {
 	columns := t.ref.relation.Columns
 	if len(t.ref.relation.Waiting) > 0 && (!known || width > len(columns)) {
 		w.refuseAt(waitingRefusal(t.ref.name), t.ref.start)
@@ -151,7 +152,7 @@ func (w *walker) impliedColumns(t *written, width int, known bool) {
 		width = len(columns)
 	}
 	for _, c := range columns[:width] {
-		w.names[c.Name] = true
+		w.columnNames[c.Name] = true
 		if !slices.Contains(t.table.Write.Insertable, c.Name) {
 			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
 				"without a list of columns this INSERT would write column %q of table %q, which is not for agents "+
@@ -171,9 +172,9 @@ func alwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 	})
 }
 
-// dropDefaults takes columns that agents may not write, and whose value is DEFAULT, out of the list and of every row:
-// PostgreSQL asks for the right to insert into them all the same.
-func (w *walker) dropDefaults(t *written, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
+// dropDefaults drops columns that agents may not write, and whose value is DEFAULT, from the list and from every row:
+// PostgreSQL wants the right to insert into a named column even for DEFAULT.
+func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
 	if len(drop) == len(s.Cols) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
 			"this INSERT names no column that agents may write").
@@ -184,7 +185,7 @@ func (w *walker) dropDefaults(t *written, s *sqltext.InsertStmt, source *sqltext
 	for i, n := range s.Cols {
 		places[i] = n.GetResTarget().GetLocation()
 	}
-	w.cut(places, drop)
+	w.cutItems(places, drop)
 	for _, row := range source.ValuesLists {
 		items := row.GetList().Items
 		for i, n := range items {
@@ -193,7 +194,7 @@ func (w *walker) dropDefaults(t *written, s *sqltext.InsertStmt, source *sqltext
 				places[i] = d.Location
 			}
 		}
-		w.cut(places, drop)
+		w.cutItems(places, drop)
 	}
 	keep := func(nodes []*sqltext.Node) []*sqltext.Node {
 		var out []*sqltext.Node
@@ -209,11 +210,12 @@ func (w *walker) dropDefaults(t *written, s *sqltext.InsertStmt, source *sqltext
 		for _, row := range source.ValuesLists {
 			row.GetList().Items = keep(row.GetList().Items)
 		}
-	}, tree: true})
+	}, treeOnly: true})
 }
 
-// cut takes items of one token each out of a list: with the comma behind, or for those at the end with the one before.
-func (w *walker) cut(places []int32, drop map[int]bool) {
+// cutItems drops items of one token each from a list: with the comma behind them, at the end with the comma before
+// them.
+func (w *walker) cutItems(places []int32, drop map[int]bool) {
 	last := len(places) - 1 // the last item that stays
 	for last >= 0 && drop[last] {
 		last--
@@ -237,7 +239,7 @@ func (w *walker) cut(places []int32, drop map[int]bool) {
 }
 
 // onConflict visits ON CONFLICT. Its expressions see the target and the row that was to be inserted.
-func (w *walker) onConflict(t *written, c *sqltext.OnConflictClause, own *scope) {
+func (w *walker) onConflict(t *writeTarget, c *sqltext.OnConflictClause, own *scope) {
 	if c == nil || w.refused != nil {
 		return
 	}

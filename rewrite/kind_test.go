@@ -106,7 +106,7 @@ XmlSerialize expr type_name
 
 func handledKinds() map[string][]string {
 	kinds := map[string][]string{}
-	for line := range lines(visited) {
+	for line := range dataLines(visited) {
 		fields := strings.Fields(line)
 		kinds[fields[0]] = slices.DeleteFunc(fields[1:], func(f string) bool { return f == "-" })
 	}

@@ -10,51 +10,51 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-func (v *vetter) condition(n *sqltext.Node, at place) {
+func (v *leakChecker) condition(n *sqltext.Node, at checkContext) {
 	if n == nil || v.reason != "" {
 		return
 	}
 	v.boolean(v.expr(n, at))
 }
 
-func (v *vetter) boolean(e value) value {
+func (v *leakChecker) boolean(e value) value {
 	switch {
 	case v.reason != "" || e.kind == kindBool:
 	case e.kind == kindParam:
-		v.param(e.param, kindBool)
+		v.useParam(e.param, kindBool)
 	case e.kind != kindString:
-		v.no("a condition that is not plainly boolean")
+		v.reject("a condition that is not plainly boolean")
 	}
 	return value{kind: kindBool}
 }
 
-// form notes what the value of a parameter, which is a text, must look like.
-func (v *vetter) form(number int32, form verdict.Form) {
-	v.param(number, kindText)
-	v.forms[number] |= form
+// requireForm notes what the value of a parameter, which is a text, must look like.
+func (v *leakChecker) requireForm(number int32, form verdict.Form) {
+	v.useParam(number, kindText)
+	v.paramForms[number] |= form
 }
 
-// param notes what a parameter is used as: it may be declared as that, or not at all.
-func (v *vetter) param(number int32, k kind) {
-	v.sized[number] = append(v.sized[number], 0)
-	v.ofKind(number, k)
+// useParam notes the kind that a parameter is used as: the client may declare it as that, or not at all.
+func (v *leakChecker) useParam(number int32, k kind) {
+	v.paramNeighbours[number] = append(v.paramNeighbours[number], 0)
+	v.setParamKind(number, k)
 }
 
-// ofKind notes what kind a parameter is.
-func (v *vetter) ofKind(number int32, k kind) {
-	if known, ok := v.params[number]; ok && known != k {
-		v.no("parameter $%d is used with two types", number)
+// setParamKind notes the kind of a parameter.
+func (v *leakChecker) setParamKind(number int32, k kind) {
+	if known, ok := v.paramKinds[number]; ok && known != k {
+		v.reject("parameter $%d is used with two types", number)
 	}
-	v.params[number] = k
+	v.paramKinds[number] = k
 }
 
-// expr vets an expression.
-func (v *vetter) expr(n *sqltext.Node, at place) value {
+// expr checks an expression.
+func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
 	if v.reason != "" || n == nil {
-		v.no("an expression that is missing")
+		v.reject("an expression that is missing")
 		return value{}
 	}
-	if v.indexedVector(n, at.scope) {
+	if v.isIndexedVector(n, at.scope) {
 		return value{kind: kindTSVector}
 	}
 	switch n := n.GetNode().(type) {
@@ -82,13 +82,13 @@ func (v *vetter) expr(n *sqltext.Node, at place) value {
 	case *sqltext.Node_FuncCall:
 		return v.call(n.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:
-		return v.alike("COALESCE", n.CoalesceExpr.Args, at)
+		return v.sameKind("COALESCE", n.CoalesceExpr.Args, at)
 	case *sqltext.Node_MinMaxExpr:
-		return v.alike("GREATEST or LEAST", n.MinMaxExpr.Args, at)
+		return v.sameKind("GREATEST or LEAST", n.MinMaxExpr.Args, at)
 	case *sqltext.Node_CaseExpr:
 		return v.caseExpr(n.CaseExpr, at)
 	case *sqltext.Node_A_ArrayExpr:
-		return v.array(n.AArrayExpr)
+		return v.arrayExpr(n.AArrayExpr)
 	case *sqltext.Node_SubLink:
 		return v.subLink(n.SubLink, at)
 	case *sqltext.Node_SQLValueFunction:
@@ -98,14 +98,14 @@ func (v *vetter) expr(n *sqltext.Node, at place) value {
 		case sqltext.SVFOP_CURRENT_DATE:
 			return value{kind: kindToday}
 		}
-		v.no("CURRENT_USER and its like")
+		v.reject("CURRENT_USER and its like")
 	default:
-		v.no("%s is not vetted", sqltext.Kind(&sqltext.Node{Node: n}))
+		v.reject("%s is not vetted", sqltext.Kind(&sqltext.Node{Node: n}))
 	}
 	return value{}
 }
 
-func (v *vetter) columnRef(c *sqltext.ColumnRef, at place) value {
+func (v *leakChecker) columnRef(c *sqltext.ColumnRef, at checkContext) value {
 	switch len(c.Fields) {
 	case 1:
 		if s := c.Fields[0].GetString_(); s != nil {
@@ -119,11 +119,11 @@ func (v *vetter) columnRef(c *sqltext.ColumnRef, at place) value {
 			return value{kind: c.kind, oid: c.oid}
 		}
 	}
-	v.no("a row as a value")
+	v.reject("a row as a value")
 	return value{}
 }
 
-func (v *vetter) constant(c *sqltext.A_Const) value {
+func (v *leakChecker) constant(c *sqltext.A_Const) value {
 	switch {
 	case c.Isnull:
 		return value{kind: kindString, constant: true, null: true}
@@ -136,48 +136,50 @@ func (v *vetter) constant(c *sqltext.A_Const) value {
 	case c.GetBoolval() != nil:
 		return value{kind: kindBool, constant: true}
 	}
-	v.no("a constant that is not vetted")
+	v.reject("a constant that is not vetted")
 	return value{}
 }
 
-// span is an interval that, from now, does not leave the calendar.
-var span = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|month|year)s?|[0-9]{2}:[0-9]{2}:[0-9]{2})$`)
+// intervalPattern matches an interval that, added to the current time, stays within the calendar.
+var intervalPattern = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|month|year)s?|[0-9]{2}:[0-9]{2}:[0-9]{2})$`)
 
-// cast vets x::type. A string becomes the type while the statement is parsed, and so fails whatever the rows are.
-func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
+// cast checks x::type. A string becomes the type as PostgreSQL parses the statement, and so fails whatever the rows
+// are.
+func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	arg := value{kind: kindOpaque}
-	if !constants(c.Arg.GetAArrayExpr()) {
+	if !isConstantArray(c.Arg.GetAArrayExpr()) {
 		arg = v.expr(c.Arg, at)
 	}
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
-	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType && v.reason == "" {
+	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
+		v.reason == "" {
 		switch {
 		case arg.kind != kindParam && (arg.kind != kindString || arg.null):
-		case !v.qualifies(t):
-			v.no("a type whose name is not plain to see")
+		case !v.qualifyType(t):
+			v.reject("a type whose name is not plain to see")
 			return value{}
 		case arg.kind == kindParam:
-			v.exactly(arg.param, kindEnum, enum.OID)
+			v.castParam(arg.param, kindEnum, enum.OID)
 			return value{kind: kindEnum, constant: true}
 		default:
 			return value{kind: kindEnum, constant: true}
 		}
 	}
-	// ARRAY[…]::type[], of which each element is cast, and cut to a length
+	// ARRAY[…]::type[]: PostgreSQL casts each element, and cuts it to a length
 	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
 	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType ||
 		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
-		v.no("a type that is not vetted")
+		v.reject("a type that is not vetted")
 		return value{}
 	}
 	found := v.snap.TypesNamed("pg_catalog", name)
 	if len(found) != 1 {
-		v.no("type %s is not vetted", name)
+		v.reject("type %s is not vetted", name)
 		return value{}
 	}
-	if !v.qualifies(t) {
-		v.no("a type whose name is not plain to see")
+	if !v.qualifyType(t) {
+		v.reject("a type whose name is not plain to see")
 		return value{}
 	}
 	to := kindOfOID(found[0].OID)
@@ -187,49 +189,49 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 		}
 	}
 	switch {
-	case arg.kind == kindString && found[0].Name.Name == "interval" && span.MatchString(arg.text):
+	case arg.kind == kindString && found[0].Name.Name == "interval" && intervalPattern.MatchString(arg.text):
 		return value{kind: kindSpan}
 	case arg.kind == kindString && found[0].Name.Name == "regconfig" && len(t.ArrayBounds) == 0:
 		return value{kind: kindConfiguration, constant: true}
 	case to == kindOpaque:
-		v.no("type %s is not vetted", name)
+		v.reject("type %s is not vetted", name)
 	case arg.kind == kindString && to == kindText:
 		return value{kind: to, constant: true, text: arg.text, null: arg.null}
 	case arg.kind == kindString && to == "jsonb":
 		return value{kind: to, constant: true, text: arg.text, null: arg.null}
-	case arg.kind == kindString && to == kindTSQuery && len(arg.text) > maxBrief:
-		v.no("a long constant for a text search")
+	case arg.kind == kindString && to == kindTSQuery && len(arg.text) > maxShortText:
+		v.reject("a long constant for a text search")
 	case arg.kind == kindString:
 		return value{kind: to}
 	case arg.kind == kindParam && to == kindInts:
-		v.no("a parameter as an array of whole numbers: larger ones may have been declared")
+		v.reject("a parameter as an array of whole numbers: larger ones may have been declared")
 	case arg.kind == kindParam && to == kindTSQuery:
-		v.no("a parameter as a text search: matching goes as deep as its value says")
-	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // of arrays one type has the kind
-		v.ofKind(arg.param, to)
+		v.reject("a parameter as a text search: matching goes as deep as its value says")
+	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // only one array type has the kind
+		v.setParamKind(arg.param, to)
 		return value{kind: to}
 	case arg.kind == kindParam:
-		v.exactly(arg.param, to, found[0].OID)
+		v.castParam(arg.param, to, found[0].OID)
 		return value{kind: to}
-	case written && (constants(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to):
-		// PostgreSQL converts each while it parses or plans; texts are cut only
+	case written && (isConstantArray(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to):
+		// PostgreSQL converts each as it parses or plans; texts are only cut
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
-		v.no("a cast to an array")
+		v.reject("a cast to an array")
 	default:
 		target := map[uint32]string{20: "bigint", 25: "text", 1043: "text", 1082: "date", 1700: "numeric"}[found[0].OID]
 		if target == "" {
-			v.no("a cast to %s", name)
+			v.reject("a cast to %s", name)
 		}
-		v.leaky = v.leaky || ofColumns(c.Arg)
-		result, _ := v.matches("cast", target, []value{arg})
+		v.leaky = v.leaky || namesColumn(c.Arg)
+		result, _ := v.lookUp("cast", target, []value{arg})
 		return value{kind: result}
 	}
 	return value{}
 }
 
-// ofColumns tells whether an expression has a column in it.
-func ofColumns(n *sqltext.Node) bool {
+// namesColumn tells whether an expression names a column.
+func namesColumn(n *sqltext.Node) bool {
 	found := false
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
@@ -241,31 +243,32 @@ func ofColumns(n *sqltext.Node) bool {
 	return found
 }
 
-// qualifies notes that a type in the text is to be qualified, where it is not; false: its name is not plain to see.
-func (v *vetter) qualifies(t *sqltext.TypeName) bool {
+// qualifyType notes that a type in the text gets its schema, unless it has one. It is false where the text does not
+// show the type's name plainly.
+func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	if len(t.Names) > 1 {
 		return true
 	}
 	if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
 		return false
 	}
-	v.types = append(v.types, t)
+	v.typesToQualify = append(v.typesToQualify, t)
 	return true
 }
 
-// exactly notes that a parameter is cast to a type: it may be declared as that, or not at all.
-func (v *vetter) exactly(number int32, k kind, oid uint32) {
-	v.ofKind(number, k)
-	if known, ok := v.exact[number]; ok && known != oid {
-		v.no("parameter $%d is cast to two types", number)
+// castParam notes that the text casts a parameter to a type: the client may declare it as that, or not at all.
+func (v *leakChecker) castParam(number int32, k kind, oid uint32) {
+	v.setParamKind(number, k)
+	if known, ok := v.paramCasts[number]; ok && known != oid {
+		v.reject("parameter $%d is cast to two types", number)
 	}
-	v.exact[number] = oid
+	v.paramCasts[number] = oid
 }
 
-// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its
-// labels fails while the statement is parsed; nil: another type, none, or perhaps one of several: a table's rows are a
-// type of its name as well.
-func (v *vetter) enum(schema, name string) *catalog.Type {
+// enum is the enum that a name means, with its schema or by the search path. A string that is none of its labels fails
+// as PostgreSQL parses the statement. It is nil for another type, for none, and where the name may mean one of several:
+// the rows of a table are a type of its name, too.
+func (v *leakChecker) enum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
 	}
@@ -275,20 +278,20 @@ func (v *vetter) enum(schema, name string) *catalog.Type {
 	return nil
 }
 
-// matches looks operands up in the list.
-func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
+// lookUp looks for operands in the list.
+func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 	if v.reason != "" {
 		return kindOpaque, false
 	}
-	// PostgreSQL takes them for texts
-	if what == "operator" && len(operands) == 2 && operands[0].untyped() && operands[1].untyped() {
+	// PostgreSQL takes both for texts
+	if what == "operator" && len(operands) == 2 && operands[0].isUntyped() && operands[1].isUntyped() {
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
-	if what == "operator" && !leakproof(name, operands) {
+	if what == "operator" && !isLeakproof(name, operands) {
 		v.leaky = true
-		v.searches = v.searches || !slices.ContainsFunc(operands, func(o value) bool { return o.kind == kindEnum })
+		v.indexSearch = v.indexSearch || !slices.ContainsFunc(operands, func(o value) bool { return o.kind == kindEnum })
 	}
-	for _, e := range vettedList[what+" "+name] {
+	for _, e := range leakSafeList[what+" "+name] {
 		for _, wanted := range e.operands {
 			if len(wanted) != len(operands) {
 				continue
@@ -307,30 +310,30 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				if form, is := map[kind]verdict.Form{
 					"pattern": verdict.Pattern, "short": verdict.SearchWords, "expression": verdict.RegularExpression,
 					"query": verdict.TextQuery}[wanted[i]]; is {
-					v.form(operands[i].param, form)
+					v.requireForm(operands[i].param, form)
 				} else if wanted[i] == "shallow" {
-					v.param(operands[i].param, "jsonb")
-					v.forms[operands[i].param] |= verdict.ShallowJSON
-				} else if v.ofKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 {
-					// an unknown operand is taken to have the other's type
-					v.sized[operands[i].param] = append(v.sized[operands[i].param], operands[1-i].oid)
+					v.useParam(operands[i].param, "jsonb")
+					v.paramForms[operands[i].param] |= verdict.ShallowJSON
+				} else if v.setParamKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 {
+					// an operand without type gets the other's type
+					v.paramNeighbours[operands[i].param] = append(v.paramNeighbours[operands[i].param], operands[1-i].oid)
 				} else {
-					v.sized[operands[i].param] = append(v.sized[operands[i].param], 0)
+					v.paramNeighbours[operands[i].param] = append(v.paramNeighbours[operands[i].param], 0)
 				}
 			}
 			if e.result != "same" {
 				return e.result, true
 			}
-			return v.result(operands[0]), true
+			return v.resultKind(operands[0]), true
 		}
 	}
-	v.no("%s %s is not on the vetted list for these operands", what, name)
+	v.reject("%s %s is not on the vetted list for these operands", what, name)
 	return kindOpaque, false
 }
 
-// leakproof tells whether the server takes an operator for leak-proof, for all that is known here.
-func leakproof(name string, operands []value) bool {
-	if name == "+" || name == "-" { // of now, once for the statement
+// isLeakproof tells whether the server takes an operator for leak-proof, as far as is known here.
+func isLeakproof(name string, operands []value) bool {
+	if name == "+" || name == "-" { // PostgreSQL computes now() and its offsets once for the statement
 		return true
 	}
 	if !slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
@@ -338,9 +341,9 @@ func leakproof(name string, operands []value) bool {
 	}
 	var of kind
 	for _, o := range operands {
-		o.kind = o.kind.settled()
+		o.kind = o.kind.columnKind()
 		switch {
-		case o.untyped():
+		case o.isUntyped():
 		case of == "":
 			of = o.kind
 		case of != o.kind:
@@ -350,64 +353,64 @@ func leakproof(name string, operands []value) bool {
 	return slices.Contains([]kind{kindInt, kindText, kindBool, "uuid", "float", "date", "timestamp", "timestamptz"}, of)
 }
 
-func (v *vetter) asText(e value) value {
+func (v *leakChecker) asText(e value) value {
 	if e.kind == kindParam {
-		v.param(e.param, kindText)
+		v.useParam(e.param, kindText)
 		return value{kind: kindText}
 	}
 	return e
 }
 
-func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
+func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || schema != "" && schema != "pg_catalog" {
-		v.no("an operator of another schema")
+		v.reject("an operator of another schema")
 		return value{}
 	}
 	if others := v.snap.OperatorsNamed("", name); schema == "" &&
 		slices.ContainsFunc(others, func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
-		v.no("operator %s has overloads of others", name)
+		v.reject("operator %s has overloads of others", name)
 		return value{}
 	}
 	if x.Lexpr == nil || x.Rexpr == nil {
-		v.no("operator %s in front of its operand", name)
+		v.reject("operator %s in front of its operand", name)
 		return value{}
 	}
 	left := v.expr(x.Lexpr, at)
-	// they are no texts
+	// these operands are no texts
 	if right := x.Rexpr; (name == "%" || name == "<->") &&
-		(left.untyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
-		v.no("operator %s of operands without a type", name)
+		(left.isUntyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
+		v.reject("operator %s of operands without a type", name)
 	}
-	compare := func(operator string, right value) { v.matches("operator", operator, []value{left, right}) }
+	compare := func(operator string, right value) { v.lookUp("operator", operator, []value{left, right}) }
 	switch x.Kind {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 		right, made := value{}, false
 		if slices.Contains([]string{"~~", "!~~", "~~*", "!~~*"}, name) {
-			right, made = v.madePattern(x.Rexpr, at)
+			right, made = v.builtPattern(x.Rexpr, at)
 		}
 		if !made {
 			right = v.expr(x.Rexpr, at)
 		}
-		result, _ := v.matches("operator", name, []value{left, right})
+		result, _ := v.lookUp("operator", name, []value{left, right})
 		return value{kind: result}
 	case sqltext.AEXPR_SIMILAR:
-		compare(name, v.similar(x.Rexpr))
+		compare(name, v.similarToRegexp(x.Rexpr))
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
 		compare("=", v.expr(x.Rexpr, at))
-	case sqltext.AEXPR_NULLIF: // the left operand, after what the comparison makes of it
+	case sqltext.AEXPR_NULLIF: // the left operand, after the comparison has given it a type
 		right := v.expr(x.Rexpr, at)
 		compare("=", right)
-		if v.reason == "" && (left.untyped() && right.kind != kindText ||
-			!left.untyped() && left.kind != right.kind && !right.untyped()) {
-			v.no("NULLIF of different types")
+		if v.reason == "" && (left.isUntyped() && right.kind != kindText ||
+			!left.isUntyped() && left.kind != right.kind && !right.isUntyped()) {
+			v.reject("NULLIF of different types")
 		}
-		return value{kind: v.result(left)}
+		return value{kind: v.resultKind(left)}
 	case sqltext.AEXPR_IN:
 		if x.Rexpr.GetList() == nil {
-			v.no("IN")
+			v.reject("IN")
 		}
-		left.oid = 0 // all of a list become one type
+		left.oid = 0 // the values of a list become one type
 		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
 			e := v.expr(item, at)
@@ -415,25 +418,25 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 			values = append(values, e)
 			compare(name, e)
 		}
-		v.oneType(values)
+		v.checkConversions(values)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
 		bounds := x.Rexpr.GetList().GetItems()
 		if len(bounds) != 2 {
-			v.no("BETWEEN")
+			v.reject("BETWEEN")
 			return value{}
 		}
 		compare(">=", v.expr(bounds[0], at))
 		compare("<=", v.expr(bounds[1], at))
 	case sqltext.AEXPR_OP_ANY:
-		v.anyOf(name, left, x.Rexpr, at)
+		v.anyArray(name, left, x.Rexpr, at)
 	default:
-		v.no("this form of operator %s", name)
+		v.reject("this form of operator %s", name)
 	}
 	return value{kind: kindBool}
 }
 
-// anyOf vets x = ANY (array).
-func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
+// anyArray checks x = ANY (array).
+func (v *leakChecker) anyArray(name string, left value, n *sqltext.Node, at checkContext) {
 	if elements := n.GetAArrayExpr(); elements != nil {
 		left.oid = 0
 		values := []value{left}
@@ -441,27 +444,28 @@ func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 			e := v.expr(n, at)
 			e.oid = 0
 			values = append(values, e)
-			v.matches("operator", name, []value{left, e})
+			v.lookUp("operator", name, []value{left, e})
 		}
-		v.oneType(values)
-		v.arrayBecomes(left, values[1:])
+		v.checkConversions(values)
+		v.checkArrayConversion(left, values[1:])
 		return
 	}
 	switch array := v.expr(n, at); {
 	case v.reason != "":
 	case (array.kind == "text[]" || array.kind == "uuid[]" || array.kind == kindInts) && name == "=":
-		v.matches("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
+		v.lookUp("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
 	case array.kind == kindParam && name == "=" && (left.kind == kindInt || left.kind == kindText || left.kind == "uuid"):
-		v.param(array.param, left.kind+"[]")
-	case array.kind == kindString && name == "=" && sortable(left.kind) && !left.untyped():
+		v.useParam(array.param, left.kind+"[]")
+	case array.kind == kindString && name == "=" && isSortable(left.kind) && !left.isUntyped():
 	default:
-		v.no("ANY over what is not plainly an array of texts")
+		v.reject("ANY over what is not plainly an array of texts")
 	}
 }
 
-// oneType wants values that become one type, and what they are compared with, to do so without failing: the largest
-// dates are no times, what has no zone gets one as the statement runs, and the largest numbers are no floating points.
-func (v *vetter) oneType(values []value) {
+// checkConversions wants the values of a list and their left operand to become one type without an error. The largest
+// dates are out of range as timestamps. A timestamp without time zone gets a zone at run time. The largest numbers are
+// out of range as floating point.
+func (v *leakChecker) checkConversions(values []value) {
 	var of kind
 	numeric, float := false, false
 	for _, e := range values {
@@ -470,51 +474,51 @@ func (v *vetter) oneType(values []value) {
 			continue
 		}
 		if of != "" && of != e.kind {
-			v.no("a list of different times")
+			v.reject("a list of different times")
 		}
 		of = e.kind
 	}
 	if numeric && float {
-		v.no("a list of numeric and floating point")
+		v.reject("a list of numeric and floating point")
 	}
 }
 
-// arrayBecomes wants the elements of an array to be of the type that they are compared as. They become one type before
-// what they are compared with is looked at: of numeric constants and whole numbers beside them an array of numeric is
-// made, which becomes one of floating points when a row is compared.
-func (v *vetter) arrayBecomes(left value, elements []value) {
+// checkArrayConversion wants the elements of an array to be of the type that they are compared as. They become one type
+// before PostgreSQL looks at the left operand. Of numeric constants and integers it makes an array of numeric, and
+// converts that to floating point as it compares a row.
+func (v *leakChecker) checkArrayConversion(left value, elements []value) {
 	numeric, float, other := false, false, false
 	for _, e := range elements {
 		numeric, float, other = numeric || e.kind == kindNumeric, float || e.kind == "float", other || !e.constant
 	}
 	if numeric && other && !float && left.kind == "float" {
-		v.no("an array of numeric that is compared with floating points")
+		v.reject("an array of numeric that is compared with floating points")
 	}
 }
 
-// timeKind is the kind of a date or time; "": it is neither.
-func (v *vetter) timeKind(e value) kind {
-	switch k := e.kind.settled(); k {
+// timeKind is the kind of a date or timestamp; "": it is neither.
+func (v *leakChecker) timeKind(e value) kind {
+	switch k := e.kind.columnKind(); k {
 	case "date", "timestamp", "timestamptz":
 		return k
 	}
 	return ""
 }
 
-// alike vets expressions that must all be of one kind.
-func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
+// sameKind checks expressions that must all be of one kind.
+func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkContext) value {
 	var result kind
 	for _, n := range nodes {
 		e := v.expr(n, at)
 		switch {
 		case v.reason != "" || e.kind == kindString:
-		case !sortable(e.kind), e.kind == kindParam:
-			v.no("%s over a type that is not vetted", what)
+		case !isSortable(e.kind), e.kind == kindParam:
+			v.reject("%s over a type that is not vetted", what)
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
-			result = v.result(e)
-		case result != v.result(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
-			// whole numbers become either without failing
-			v.no("%s over different types", what)
+			result = v.resultKind(e)
+		case result != v.resultKind(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
+			// integers become either without an error
+			v.reject("%s over different types", what)
 		}
 	}
 	if result == "" {
@@ -523,37 +527,37 @@ func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
 	return value{kind: result}
 }
 
-// array vets ARRAY[...] of strings, which PostgreSQL takes for texts, of parameters among them, or of whole numbers.
-func (v *vetter) array(a *sqltext.A_ArrayExpr) value {
+// arrayExpr checks ARRAY[...] of strings, which PostgreSQL takes for texts, with parameters among them, or of integers.
+func (v *leakChecker) arrayExpr(a *sqltext.A_ArrayExpr) value {
 	var of kind
 	for _, n := range a.Elements {
 		k := kindText
 		switch c := n.GetAConst(); {
 		case n.GetParamRef() != nil:
-			v.param(n.GetParamRef().Number, kindText)
+			v.useParam(n.GetParamRef().Number, kindText)
 		case c.GetIval() != nil:
 			k = kindInt
 		case c.GetSval() == nil:
 			k = kindOpaque
 		}
 		if k == kindOpaque || of != "" && of != k {
-			v.no("an array that is not of constants")
+			v.reject("an array that is not of constants")
 			return value{}
 		}
 		of = k
 	}
 	if of == "" {
-		v.no("an array that is not of constants")
+		v.reject("an array that is not of constants")
 	}
 	return value{kind: of + "[]"}
 }
 
-// constants tells whether an array is written out.
-func constants(a *sqltext.A_ArrayExpr) bool {
+// isConstantArray tells whether ARRAY[...] holds constants only.
+func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 	return a != nil && !slices.ContainsFunc(a.Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 }
 
-func (v *vetter) caseExpr(c *sqltext.CaseExpr, at place) value {
+func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
 	var results []*sqltext.Node
 	var arg value
 	if c.Arg != nil { // once: another CASE may stand in it
@@ -562,7 +566,7 @@ func (v *vetter) caseExpr(c *sqltext.CaseExpr, at place) value {
 	for _, n := range c.Args {
 		when := n.GetCaseWhen()
 		if c.Arg != nil {
-			v.matches("operator", "=", []value{arg, v.expr(when.GetExpr(), at)})
+			v.lookUp("operator", "=", []value{arg, v.expr(when.GetExpr(), at)})
 		} else {
 			v.condition(when.GetExpr(), at)
 		}
@@ -571,59 +575,60 @@ func (v *vetter) caseExpr(c *sqltext.CaseExpr, at place) value {
 	if c.Defresult != nil {
 		results = append(results, c.Defresult)
 	}
-	return v.alike("CASE", results, at)
+	return v.sameKind("CASE", results, at)
 }
 
-func (v *vetter) call(f *sqltext.FuncCall, at place) value {
+func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog":
-		v.no("function %s is not vetted", name)
+		v.reject("function %s is not vetted", name)
 		return value{}
-	case schema == "" && !v.plainlyCatalogs(name) && !v.plainlyTrigrams(name):
-		v.no("function %s has overloads outside pg_catalog", name)
+	case schema == "" && !v.isCatalogFunction(name) && !v.isTrigramFunction(name):
+		v.reject("function %s has overloads outside pg_catalog", name)
 		return value{}
 	case f.Over != nil, f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
-		v.no("%s with OVER, WITHIN GROUP, VARIADIC or ORDER BY", name)
+		v.reject("%s with OVER, WITHIN GROUP, VARIADIC or ORDER BY", name)
 		return value{}
 	}
-	if _, ok := vettedList["aggregate "+name]; ok {
+	if _, ok := leakSafeList["aggregate "+name]; ok {
 		return v.aggregateCall(name, f, at)
 	}
 	if f.AggStar || f.AggDistinct || f.AggFilter != nil {
-		v.no("function %s is not vetted", name)
+		v.reject("function %s is not vetted", name)
 		return value{}
 	}
 	var args []value
 	for _, n := range f.Args {
 		args = append(args, v.expr(n, at))
 	}
-	v.leaky = v.leaky || slices.ContainsFunc(f.Args, ofColumns)
+	v.leaky = v.leaky || slices.ContainsFunc(f.Args, namesColumn)
 	if name == "extract" && f.Funcformat != sqltext.COERCE_SQL_SYNTAX {
-		v.no("function extract is not vetted")
+		v.reject("function extract is not vetted")
 	}
-	result, _ := v.matches("function", name, args)
+	result, _ := v.lookUp("function", name, args)
 	return value{kind: result}
 }
 
-// plainlyCatalogs tells whether a function is pg_catalog's for operands whose type is known: nothing else has its name,
-// but for aggregates of extensions, which are over types of their own.
-func (v *vetter) plainlyCatalogs(name string) bool {
+// isCatalogFunction tells whether a name means a function of pg_catalog, if the types of its arguments are known.
+// Nothing else has the name then, except aggregates of extensions, which take types of their own.
+func (v *leakChecker) isCatalogFunction(name string) bool {
 	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name),
 		func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
 }
 
-// plainlyTrigrams tells whether a function can only be pg_trgm's.
-func (v *vetter) plainlyTrigrams(name string) bool {
+// isTrigramFunction tells whether a name can only mean a function of pg_trgm.
+func (v *leakChecker) isTrigramFunction(name string) bool {
 	return !v.snap.HasCatalogFunction(name) &&
-		!slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
+		!slices.ContainsFunc(v.snap.FunctionsNamed("", name),
+			func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
 }
 
-func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value {
-	// Without the scopes outside: PostgreSQL takes an aggregate over outer columns alone for one of the query outside.
-	inner := place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere}
-	if !at.aggregate {
-		v.no("aggregate %s here", name)
+func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkContext) value {
+	// The outer scopes are left out: PostgreSQL takes an aggregate over outer columns alone for one of the outer query.
+	inner := checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun}
+	if !at.aggregateAllowed {
+		v.reject("aggregate %s here", name)
 		return value{}
 	}
 	if f.AggFilter != nil {
@@ -631,54 +636,54 @@ func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value
 	}
 	if f.AggStar {
 		if name != "count" || len(f.Args) > 0 {
-			v.no("aggregate %s(*)", name)
+			v.reject("aggregate %s(*)", name)
 		}
 		return value{kind: kindInt}
 	}
 	var args []value
 	for _, n := range f.Args {
 		e := v.expr(n, inner)
-		if f.AggDistinct && !sortable(v.result(e)) {
-			v.no("%s(DISTINCT ...) over a type that is not vetted", name)
+		if f.AggDistinct && !isSortable(v.resultKind(e)) {
+			v.reject("%s(DISTINCT ...) over a type that is not vetted", name)
 		}
 		args = append(args, e)
 	}
 	if len(args) != 1 {
-		v.no("aggregate %s with %d arguments", name, len(args))
+		v.reject("aggregate %s with %d arguments", name, len(args))
 		return value{}
 	}
-	if args[0].untyped() {
+	if args[0].isUntyped() {
 		if len(v.snap.FunctionsNamed("", name)) > 0 {
-			v.no("aggregate %s of an extension's type, or not", name)
+			v.reject("aggregate %s of an extension's type, or not", name)
 		}
-		args[0] = value{kind: v.result(args[0])}
+		args[0] = value{kind: v.resultKind(args[0])}
 	}
-	result, _ := v.matches("aggregate", name, args)
-	if (name == "sum" || name == "avg") && args[0].kind != kindInt && !v.bounded(f.Args[0], inner.scope) {
-		v.sums(name, at)
+	result, _ := v.lookUp("aggregate", name, args)
+	if (name == "sum" || name == "avg") && args[0].kind != kindInt && !v.hasFewDigits(f.Args[0], inner.scope) {
+		v.noteOverflow(name, at)
 	}
 	return value{kind: result}
 }
 
-// sums notes a sum that may overflow. Visible rows alone decide whether it does, and so they must on whether it is
-// made.
-func (v *vetter) sums(what string, at place) {
-	if v.overflows = true; at.elsewhere {
-		v.no("%s, which may overflow, beside another table or in an expression", what)
+// noteOverflow notes a sum that may overflow. Only visible rows decide whether it does, and only they may decide
+// whether PostgreSQL computes it.
+func (v *leakChecker) noteOverflow(what string, at checkContext) {
+	if v.sumMayOverflow = true; at.mayNotRun {
+		v.reject("%s, which may overflow, beside another table or in an expression", what)
 	}
 }
 
-// bounded tells whether all numbers of a numeric expression have few digits. Those of columns with a declared precision
-// do, and what is chosen or added up of them.
-func (v *vetter) bounded(n *sqltext.Node, scope *vetScope) bool {
+// hasFewDigits tells whether all numbers of a numeric expression have few digits: those of columns with a declared
+// precision, and what is chosen or added up of them.
+func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	all := func(list []*sqltext.Node) bool {
-		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.bounded(n, scope) })
+		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.hasFewDigits(n, scope) })
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const:
 		return x.AConst.Isnull || x.AConst.GetIval() != nil
 	case *sqltext.Node_ColumnRef:
-		return v.boundedColumn(x.ColumnRef, scope)
+		return v.columnHasFewDigits(x.ColumnRef, scope)
 	case *sqltext.Node_CoalesceExpr:
 		return all(x.CoalesceExpr.Args)
 	case *sqltext.Node_MinMaxExpr:
@@ -699,8 +704,8 @@ func (v *vetter) bounded(n *sqltext.Node, scope *vetScope) bool {
 	return false
 }
 
-// boundedColumn tells whether every column that a name may mean is bounded.
-func (v *vetter) boundedColumn(c *sqltext.ColumnRef, s *vetScope) bool {
+// columnHasFewDigits tells whether every column that a name may mean has few digits.
+func (v *leakChecker) columnHasFewDigits(c *sqltext.ColumnRef, s *leakScope) bool {
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	for ; s != nil; s = s.parent {
 		found := false
@@ -710,7 +715,7 @@ func (v *vetter) boundedColumn(c *sqltext.ColumnRef, s *vetScope) bool {
 			}
 			for _, column := range item.columns {
 				if column.name == name {
-					if found = true; !column.bounded && column.kind != kindInt {
+					if found = true; !column.fewDigits && column.kind != kindInt {
 						return false
 					}
 				}
@@ -723,7 +728,7 @@ func (v *vetter) boundedColumn(c *sqltext.ColumnRef, s *vetScope) bool {
 	return false
 }
 
-// hasSubLink tells whether conditions of a SELECT have sub-selects, which may become joins with what it reads.
+// hasSubLink tells whether conditions of a SELECT have sub-selects, which PostgreSQL may turn into joins.
 func hasSubLink(s *sqltext.SelectStmt) bool {
 	found := false
 	var visit func(*sqltext.Node)
@@ -737,10 +742,10 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 	return found
 }
 
-// subLink vets EXISTS, IN (SELECT ...), and a SELECT as a value that has one row whatever there is.
-func (v *vetter) subLink(s *sqltext.SubLink, at place) value {
+// subLink checks EXISTS, IN (SELECT ...), and a SELECT as a value that always has one row.
+func (v *leakChecker) subLink(s *sqltext.SubLink, at checkContext) value {
 	query := s.GetSubselect().GetSelectStmt()
-	inner := place{scope: at.scope, elsewhere: true}
+	inner := checkContext{scope: at.scope, mayNotRun: true}
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:
 		v.query(query, inner, false)
@@ -749,11 +754,11 @@ func (v *vetter) subLink(s *sqltext.SubLink, at place) value {
 		left := v.expr(s.Testexpr, at)
 		columns := v.query(query, inner, false)
 		if v.reason == "" && (len(columns) != 1 || len(s.OperName) > 0) {
-			v.no("ANY (SELECT ...) in this form")
+			v.reject("ANY (SELECT ...) in this form")
 			return value{}
 		}
 		if v.reason == "" {
-			v.matches("operator", "=", []value{left, {kind: columns[0].kind}})
+			v.lookUp("operator", "=", []value{left, {kind: columns[0].kind}})
 		}
 		return value{kind: kindBool}
 	case sqltext.EXPR_SUBLINK:
@@ -761,22 +766,22 @@ func (v *vetter) subLink(s *sqltext.SubLink, at place) value {
 		if v.reason != "" {
 			return value{}
 		}
-		if len(columns) != 1 || !oneRow(query) {
-			v.no("a SELECT as a value, which may have several rows")
+		if len(columns) != 1 || !returnsOneRow(query) {
+			v.reject("a SELECT as a value, which may have several rows")
 			return value{}
 		}
 		return value{kind: columns[0].kind}
 	}
-	v.no("this form of sub-select")
+	v.reject("this form of sub-select")
 	return value{}
 }
 
-// oneRow tells whether a SELECT has exactly one row because it aggregates without groups.
-func oneRow(s *sqltext.SelectStmt) bool {
+// returnsOneRow tells whether a SELECT has exactly one row because it aggregates without groups.
+func returnsOneRow(s *sqltext.SelectStmt) bool {
 	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 ||
 		len(s.DistinctClause) > 0 {
 		return false
 	}
 	_, name, _ := qualifiedName(s.TargetList[0].GetResTarget().GetVal().GetFuncCall().GetFuncname())
-	return vettedList["aggregate "+name] != nil
+	return leakSafeList["aggregate "+name] != nil
 }

@@ -9,7 +9,7 @@ import (
 // A function in FROM takes the signed path where it reads a text search, as an expression that reads one does.
 func TestSearchesInFrom(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT id, ts_rank(found, q) AS rank FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY rank DESC, id LIMIT 5": true,
 		"SELECT id FROM memories m CROSS JOIN websearch_to_tsquery('lake -storm') AS q WHERE m.found @@ q":                                         true,
 		"SELECT id FROM memories m JOIN to_tsquery('english', 'a & b') AS s (q) ON m.found @@ s.q":                                                 true,
@@ -38,7 +38,7 @@ func TestSearchesInFrom(t *testing.T) {
 		switch {
 		case refused != nil:
 			t.Errorf("%s: %v", sql, refused)
-		case (result.Path == verdict.PathSigned) != gate:
+		case (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -50,11 +50,11 @@ func TestUsingIsOfOneType(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
 			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
-	for column, gate := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
+	for column, signedPath := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
 		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
 			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
 			result, refused := r.Rewrite(sql, false)
-			if refused != nil || (result.Path == verdict.PathSigned) != gate {
+			if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
 				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			}
 		}

@@ -11,14 +11,14 @@ import (
 )
 
 //go:embed leak_safe.txt
-var vettedText string
+var leakSafeText string
 
-// kind is what the vetter knows of the type of an expression: no more than the list needs.
+// kind is what the leak checker knows of the type of an expression: no more than the list needs.
 type kind string
 
 const (
-	kindOpaque     kind = "opaque" // may be returned, counted, and asked whether it is NULL
-	kindString     kind = "string" // a constant whose type the context gives; NULL too
+	kindOpaque     kind = "opaque" // an expression may return it, count it, and ask whether it is NULL
+	kindString     kind = "string" // a constant whose type follows from its context; NULL, too
 	kindParam      kind = "parameter"
 	kindInt        kind = "int"
 	kindNumeric    kind = "numeric"
@@ -29,7 +29,7 @@ const (
 	kindRecent     kind = "recent"
 	kindToday      kind = "today"
 	kindSpan       kind = "span"
-	kindUndeclared kind = "undeclared" // of a parameter that nobody may declare
+	kindUndeclared kind = "undeclared" // of a parameter that the client may not declare
 	kindTSQuery    kind = "tsquery"
 	kindTSVector   kind = "tsvector"
 
@@ -46,16 +46,17 @@ var typeKinds = map[uint32]kind{
 	3904: "int4range", 3906: "numrange", 3908: "tsrange", 3910: "tstzrange", 3912: "daterange", 3926: "int8range",
 }
 
-// kindInts are arrays of whole numbers, of any size.
+// kindInts are arrays of integers, of any size.
 const kindInts kind = "int[]"
 
 // extensionKinds are the types of extensions that have a kind, by their own name.
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
-// kindOf is the kind of a column: of a domain that of the type under it, for which PostgreSQL chooses operators and
-// functions unless somebody has made some of that name for the domain, and then the name is not leak-safe; what the domain
-// checks is asked of what is made, not of what is read. Texts of another collation than the database's are opaque: two
-// of them cannot be compared, which PostgreSQL notices only when it comes to a row.
+// kindOf is the kind of a column. That of a domain is the kind of the type under it: PostgreSQL chooses that type's
+// operators and functions, unless somebody has made some of the same name for the domain, and then the name is not
+// leak-safe. A domain checks values that are made, not values that are read. Texts of another collation than the
+// database's are opaque: two of different collations cannot be compared, which PostgreSQL notices only when it comes to
+// a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {
 		return kindOpaque
@@ -65,7 +66,7 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	switch t := snap.TypeByOID(oid); {
 	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"),
 		func(o *catalog.Operator) bool { return o.Extension == "intarray" }):
-		// its operators fail for arrays with NULL
+		// intarray's operators fail for arrays with NULL
 		return kindOpaque
 	case k != kindOpaque || t == nil:
 	case t.Kind == 'e':
@@ -76,8 +77,8 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	return k
 }
 
-// settled is the kind of a column that a value of this kind fits.
-func (k kind) settled() kind {
+// columnKind is the kind of a column that a value of this kind fits.
+func (k kind) columnKind() kind {
 	switch k {
 	case kindNow, kindRecent:
 		return "timestamptz"
@@ -94,22 +95,22 @@ func kindOfOID(oid uint32) kind {
 	return kindOpaque
 }
 
-// entry of leak_safe.txt.
-type vettedEntry struct {
+// leakSafeEntry is an entry of leak_safe.txt.
+type leakSafeEntry struct {
 	operands [][]kind
 	result   kind
 	reason   string
 }
 
-// vettedList is leak_safe.txt, by "operator =".
-var vettedList = func() map[string][]vettedEntry {
-	list := map[string][]vettedEntry{}
-	for line := range lines(vettedText) {
+// leakSafeList is leak_safe.txt, by "operator =".
+var leakSafeList = func() map[string][]leakSafeEntry {
+	list := map[string][]leakSafeEntry{}
+	for line := range dataLines(leakSafeText) {
 		parts := strings.Split(line, " : ")
 		if len(parts) != 5 {
 			panic(fmt.Sprintf("rewrite: leak_safe.txt: %q", line))
 		}
-		e := vettedEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
+		e := leakSafeEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
 		for alternative := range strings.SplitSeq(parts[2], ",") {
 			var operands []kind
 			for _, operand := range strings.Fields(alternative) {
@@ -127,30 +128,30 @@ var vettedList = func() map[string][]vettedEntry {
 	return list
 }()
 
-// sortable kinds can be grouped, sorted and compared without knowing more.
-func sortable(k kind) bool {
+// isSortable tells whether values of a kind can be grouped, sorted and compared.
+func isSortable(k kind) bool {
 	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector && k != "hstore"
 }
 
-// timeFields every time has.
+// timeFields are the fields that every timestamp has.
 var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy", "quarter", "epoch"}
 
-// dateFields every date has, and truncUnits every time is cut to.
+// dateFields are the fields that every date has; date_trunc cuts every timestamp to truncUnits.
 var (
 	dateFields = []string{"year", "month", "day", "dow", "doy", "quarter", "epoch"}
 	truncUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
 )
 
-// value is what an expression is.
+// value is what the leak checker knows of an expression.
 type value struct {
-	kind     kind
-	constant bool
-	text     string // of a string constant, cast to text or not
-	null     bool
-	number   int32  // of an integer constant
-	param    int32  // of a parameter
-	free     bool   // not on the list: see leak_check_output.go
-	oid      uint32 // the type of a table's column
+	kind      kind
+	constant  bool
+	text      string // of a string constant, cast to text or not
+	null      bool
+	number    int32  // of an integer constant
+	param     int32  // of a parameter
+	notOnList bool   // outputExpr has allowed it by its parts: see leak_check_output.go
+	oid       uint32 // the type of a table's column
 }
 
 // fits tells whether an operand can stand where the list asks for a kind.
@@ -159,17 +160,19 @@ func (v value) fits(wanted kind) bool {
 	case "any":
 		return v.kind != kindSpan
 	case "pattern":
-		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
+		return v.kind == kindParam ||
+			v.isStringLiteral() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
 	case "expression":
-		return v.kind == kindParam || v.literal() && verdict.SafeRegularExpression(v.text)
+		return v.kind == kindParam || v.isStringLiteral() && verdict.SafeRegularExpression(v.text)
 	case "query":
-		return v.kind == kindParam || v.literal() && verdict.SafeTextQuery(v.text)
+		return v.kind == kindParam || v.isStringLiteral() && verdict.SafeTextQuery(v.text)
 	case "string":
-		return v.literal() || v.kind == kindConfiguration
+		return v.isStringLiteral() || v.kind == kindConfiguration
 	case "short":
-		return v.kind == kindParam || v.literal() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxBrief
+		return v.kind == kindParam ||
+			v.isStringLiteral() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxShortText
 	case "brief":
-		return v.literal() && len(v.text) <= maxBrief
+		return v.isStringLiteral() && len(v.text) <= maxShortText
 	case "shallow":
 		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") &&
 			verdict.ShallowJSON.Holds([]byte(v.text))
@@ -190,21 +193,21 @@ func (v value) fits(wanted kind) bool {
 	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindRecent, kindToday, kindEnum:
 		return v.kind == wanted
 	case "float":
-		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.untyped()
+		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.isUntyped()
 	}
-	return v.kind.settled() == wanted || v.untyped()
+	return v.kind.columnKind() == wanted || v.isUntyped()
 }
 
 const (
-	maxBrief     = 500 // bytes of what PostgreSQL reads with a stack
-	maxWildcards = 200 // of a pattern: it is matched with a stack
+	maxShortText = 500 // bytes of a text that PostgreSQL parses recursively
+	maxWildcards = 200 // of a pattern, which PostgreSQL matches recursively
 	maxDays      = 100_000
 )
 
-// literal values are strings in the text, cast to text or not.
-func (v value) literal() bool {
+// isStringLiteral tells whether a value is a string in the text, cast to text or not.
+func (v value) isStringLiteral() bool {
 	return v.constant && !v.null && (v.kind == kindString || v.kind == kindText)
 }
 
-// untyped values take their type from what is beside them.
-func (v value) untyped() bool { return v.kind == kindString || v.kind == kindParam }
+// isUntyped tells whether a value gets its type from the operand beside it.
+func (v value) isUntyped() bool { return v.kind == kindString || v.kind == kindParam }

@@ -9,28 +9,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What the outermost SELECT returns is computed last, of rows that have passed its joins, its conditions and the rule
-// (apply_scanjoin_target_to_paths of PostgreSQL's planner.c). Visible rows alone decide there whether an expression
-// fails or prints, so that more may stand there than the leak-safe list has.
+// PostgreSQL computes the outputs of the outermost SELECT last, of rows that have passed its joins, its conditions and
+// the rule (apply_scanjoin_target_to_paths of planner.c). Only visible rows decide there whether an expression fails or
+// prints. So outputs may hold more than the leak-safe list has.
 //
-// That is not so of what PostgreSQL sorts or groups by: below a join it may sort by what one table computes
-// (generate_useful_gather_paths of allpaths.c), and a child of a partitioned table as its neighbour's index has it. Nor
-// of what min and its kin are over: the planner adds "IS NOT NULL" to the conditions (planagg.c). Those take what is
-// leak-safe, or what is computed of groups, which are made after all joins.
+// That is not so of sort and group keys. Below a join PostgreSQL may sort by what one table computes
+// (generate_useful_gather_paths of allpaths.c). It may sort a child of a partitioned table in the order of its
+// neighbour's index. Nor is it so of the arguments of min and its kin: the planner adds "IS NOT NULL" to the conditions
+// (planagg.c). All these must be leak-safe, or computed of groups, which PostgreSQL makes after all joins.
 
-// maxOutput bounds how many expressions are looked at in parts: each part may be looked at again for each that it
-// stands in.
-const maxOutput = 500
+// maxOutputExprs bounds how many expressions are looked at in parts: each part may be looked at again for each
+// expression around it.
+const maxOutputExprs = 500
 
-// plainSubjects are the groups of functions.txt whose functions compute a value of their operands.
-var plainSubjects = []string{subjectAggregates, "text and binary", "numbers and chance", "dates and times", "JSON",
+// plainFunctionGroups are the groups of functions.txt whose functions compute a value of their operands.
+var plainFunctionGroups = []string{groupAggregates, "text and binary", "numbers and chance", "dates and times", "JSON",
 	"arrays and sets", "text search", "ranges", "networks"}
 
-const subjectAggregates = "aggregates and windows"
+const groupAggregates = "aggregates and windows"
 
-// unplain are functions of those groups that act, go by more than their operands, or return sets; and aggregates whose
-// last digits go by the order in which rows come, which is another than row security's.
-var unplain = []string{
+// notPlainFunctions are functions of those groups that act, depend on more than their operands, or return sets. Some
+// are aggregates whose last digits depend on the order of rows, which is another than under row security.
+var notPlainFunctions = []string{
 	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope",
 	"regr_sxx", "regr_sxy", "regr_syy",
 	"array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "pg_column_compression", "pg_column_size",
@@ -48,251 +48,260 @@ var unplain = []string{
 // indexedAggregates are those that an index may answer (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
-// What these give goes by the order in which rows come, if nothing is said about that, and this by the plan: which is
-// another than row security's, and may go by how many rows are hidden. So do the last digits of deviations of floating
+// Without an ORDER BY, the results of these depend on the order of rows, and so on the plan. The plan is another than
+// under row security, and may depend on how many rows are hidden. So do the last digits of deviations of floating
 // point.
 var (
-	collecting = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg"}
-	numbering  = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
-	deviations = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
+	orderDependentAggregates = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg",
+		"jsonb_object_agg", "xmlagg"}
+	orderDependentWindows = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
+	deviationAggregates   = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
 )
 
-// plainTypes are the types, by OID, that an output may be converted to, and arrays of them.
-var plainTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
+// outputTypes are the types, by OID, that an output may be cast to, and arrays of them.
+var outputTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
 	1700, 2950, 3802}
 
-// vetMark is what trying an expression may change.
-type vetMark struct {
-	overflows, leaky, searches bool
-	types, starred             int
-	params                     map[int32]kind
-	forms                      map[int32]verdict.Form
-	exact                      map[int32]uint32
-	sized                      map[int32][]uint32
+// leakCheckState is what a tried expression may change.
+type leakCheckState struct {
+	sumMayOverflow, leaky, indexSearch bool
+	types, starred                     int
+	paramKinds                         map[int32]kind
+	paramForms                         map[int32]verdict.Form
+	paramCasts                         map[int32]uint32
+	paramNeighbours                    map[int32][]uint32
 }
 
-func (v *vetter) mark() vetMark {
-	return vetMark{v.overflows, v.leaky, v.searches, len(v.types), v.starred, maps.Clone(v.params),
-		maps.Clone(v.forms), maps.Clone(v.exact), maps.Clone(v.sized)}
+func (v *leakChecker) saveState() leakCheckState {
+	return leakCheckState{v.sumMayOverflow, v.leaky, v.indexSearch, len(v.typesToQualify), v.starColumnCount,
+		maps.Clone(v.paramKinds),
+		maps.Clone(v.paramForms), maps.Clone(v.paramCasts), maps.Clone(v.paramNeighbours)}
 }
 
-func (v *vetter) reset(m vetMark) {
-	v.reason, v.overflows, v.leaky, v.searches, v.types, v.starred = "", m.overflows, m.leaky, m.searches,
-		v.types[:m.types], m.starred
-	v.params, v.forms, v.exact, v.sized = m.params, m.forms, m.exact, m.sized
+func (v *leakChecker) restoreState(m leakCheckState) {
+	v.reason, v.sumMayOverflow, v.leaky, v.indexSearch, v.typesToQualify, v.starColumnCount = "", m.sumMayOverflow,
+		m.leaky, m.indexSearch,
+		v.typesToQualify[:m.types], m.starred
+	v.paramKinds, v.paramForms, v.paramCasts, v.paramNeighbours = m.paramKinds, m.paramForms, m.paramCasts,
+		m.paramNeighbours
 }
 
-// output vets an expression whose value the outermost SELECT returns.
-func (v *vetter) output(n *sqltext.Node, at place) value {
-	if v.reason != "" || !at.output {
+// outputExpr checks an expression that the outermost SELECT returns.
+func (v *leakChecker) outputExpr(n *sqltext.Node, at checkContext) value {
+	if v.reason != "" || !at.isOutput {
 		return v.expr(n, at)
 	}
-	before := v.mark()
+	before := v.saveState()
 	e := v.expr(n, at)
-	v.leaky, v.searches = before.leaky, before.searches // no index is reached by it
+	v.leaky, v.indexSearch = before.leaky, before.indexSearch // no index answers an output
 	if v.reason == "" {
 		return e
 	}
 	reason := v.reason
-	v.reset(before)
-	switch v.outputs++; {
-	case v.outputs > maxOutput:
-		v.no("what it returns is very long")
-	case len(v.casts) > 0:
-		v.no("it brings a cast that is not PostgreSQL's own")
-	case ofParameters(n): // which fails as a plan is made, or as a row is returned, by whether the plan is for its values
-		v.no("%s", reason)
+	v.restoreState(before)
+	switch v.outputCount++; {
+	case v.outputCount > maxOutputExprs:
+		v.reject("what it returns is very long")
+	case len(v.foreignCasts) > 0:
+		v.reject("it brings a cast that is not PostgreSQL's own")
+	// it may fail as PostgreSQL plans, or as it returns a row: that depends on whether the plan is for these values
+	case mayBeOfParamsOnly(n):
+		v.reject("%s", reason)
 	}
-	if v.free(n, at, reason); v.reason != "" {
+	if v.exprByParts(n, at, reason); v.reason != "" {
 		return value{}
 	}
-	return value{kind: kindOpaque, free: true}
+	return value{kind: kindOpaque, notOnList: true}
 }
 
-// free vets what is not on the list, by its parts. What is none of these keeps the reason that the list gave.
-func (v *vetter) free(n *sqltext.Node, at place, reason string) {
+// exprByParts checks an expression that is not on the list by its parts. Other kinds of expressions keep the reason
+// that the list gave.
+func (v *leakChecker) exprByParts(n *sqltext.Node, at checkContext, reason string) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
-		v.freeCall(x.FuncCall, at, reason)
+		v.callByParts(x.FuncCall, at, reason)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
 		if !ok || len(x.AExpr.Name) > 1 || slices.ContainsFunc(v.snap.OperatorsNamed("", name),
 			func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
-			v.no("%s", reason)
+			v.reject("%s", reason)
 			return
 		}
-		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.above && left.GetParamRef() == nil &&
+		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.aboveFence && left.GetParamRef() == nil &&
 			right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
-			v.param(right.GetParamRef().Number, kindUndeclared) // it becomes of the left operand's type as it is bound
-			v.parts(at, reason, left)
+			v.useParam(right.GetParamRef().Number, kindUndeclared) // Bind gives it the type of the left operand
+			v.operands(at, reason, left)
 			return
 		}
-		v.parts(at, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
+		v.operands(at, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
 	case *sqltext.Node_TypeCast:
-		if !v.plainType(x.TypeCast.TypeName) {
-			v.no("%s", reason)
+		if !v.isOutputType(x.TypeCast.TypeName) {
+			v.reject("%s", reason)
 			return
 		}
-		v.parts(at, reason, x.TypeCast.Arg)
+		v.operands(at, reason, x.TypeCast.Arg)
 	case *sqltext.Node_BoolExpr:
-		v.parts(at, reason, x.BoolExpr.Args...)
+		v.operands(at, reason, x.BoolExpr.Args...)
 	case *sqltext.Node_NullTest:
-		v.parts(at, reason, x.NullTest.Arg)
+		v.operands(at, reason, x.NullTest.Arg)
 	case *sqltext.Node_BooleanTest:
-		v.parts(at, reason, x.BooleanTest.Arg)
+		v.operands(at, reason, x.BooleanTest.Arg)
 	case *sqltext.Node_CoalesceExpr:
-		v.parts(at, reason, x.CoalesceExpr.Args...)
+		v.operands(at, reason, x.CoalesceExpr.Args...)
 	case *sqltext.Node_MinMaxExpr:
-		v.parts(at, reason, x.MinMaxExpr.Args...)
+		v.operands(at, reason, x.MinMaxExpr.Args...)
 	case *sqltext.Node_A_ArrayExpr:
-		v.parts(at, reason, x.AArrayExpr.Elements...)
+		v.operands(at, reason, x.AArrayExpr.Elements...)
 	case *sqltext.Node_CaseExpr:
-		v.parts(at, reason, x.CaseExpr.Arg, x.CaseExpr.Defresult)
+		v.operands(at, reason, x.CaseExpr.Arg, x.CaseExpr.Defresult)
 		for _, when := range x.CaseExpr.Args {
-			v.parts(at, reason, when.GetCaseWhen().GetExpr(), when.GetCaseWhen().GetResult())
+			v.operands(at, reason, when.GetCaseWhen().GetExpr(), when.GetCaseWhen().GetResult())
 		}
 	case *sqltext.Node_A_Indirection:
-		v.parts(at, reason, x.AIndirection.Arg)
+		v.operands(at, reason, x.AIndirection.Arg)
 		for _, n := range x.AIndirection.Indirection {
 			if n.GetAIndices() == nil { // a field of a row
-				v.no("%s", reason)
+				v.reject("%s", reason)
 				return
 			}
-			v.parts(at, reason, n.GetAIndices().Lidx, n.GetAIndices().Uidx)
+			v.operands(at, reason, n.GetAIndices().Lidx, n.GetAIndices().Uidx)
 		}
 	default:
-		v.no("%s", reason)
+		v.reject("%s", reason)
 	}
 }
 
-// parts vets operands, of which each may be leak-safe by itself. A parameter may not stand in one that is not: nobody says
-// what it is declared as there.
-func (v *vetter) parts(at place, reason string, nodes ...*sqltext.Node) {
+// operands checks operands, each of which may be leak-safe by itself. A parameter may not stand in an expression that
+// is not on the list: its declared type is not known there.
+func (v *leakChecker) operands(at checkContext, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		switch {
 		case v.reason != "":
 			return
 		case n == nil || n.Node == nil:
 		case n.GetList() != nil:
-			v.parts(at, reason, n.GetList().Items...)
+			v.operands(at, reason, n.GetList().Items...)
 		case n.GetParamRef() != nil:
-			v.no("%s", reason)
+			v.reject("%s", reason)
 		default:
-			v.output(n, at)
+			v.outputExpr(n, at)
 		}
 	}
 }
 
-func (v *vetter) freeCall(f *sqltext.FuncCall, at place, reason string) {
+func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason string) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	aggregate := isAggregate(f)
 	switch {
-	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name),
-		!returnsPlainly(name), slices.Contains(collecting, name) &&
-			len(f.AggOrder) == 0, slices.Contains(numbering, name) && !v.ordered(f.Over), aggregate &&
-			!at.aggregate, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
-		v.no("%s", reason)
+	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.isCatalogFunction(name),
+		!isPlainFunction(name), slices.Contains(orderDependentAggregates, name) &&
+			len(f.AggOrder) == 0, slices.Contains(orderDependentWindows, name) && !v.hasOrder(f.Over), aggregate &&
+			!at.aggregateAllowed, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
+		v.reject("%s", reason)
 		return
 	}
 	inner := at
 	if aggregate {
-		inner = place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere, output: true, above: at.above,
-			aggregate: f.Over != nil}
+		inner = checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun, isOutput: true,
+			aboveFence:       at.aboveFence,
+			aggregateAllowed: f.Over != nil}
 	}
 	for _, n := range f.AggOrder {
-		v.orders(n, inner)
+		v.sortKey(n, inner)
 	}
 	if f.AggFilter != nil {
-		v.parts(inner, reason, f.AggFilter)
+		v.operands(inner, reason, f.AggFilter)
 	}
 	for _, n := range f.Args {
-		if (f.AggDistinct || isIndexed(name)) && !at.above {
+		if (f.AggDistinct || isIndexedAggregate(name)) && !at.aboveFence {
 			switch e := v.expr(n, inner); {
 			case v.reason != "":
-			case e.untyped():
-				v.no("%s", reason)
-			case !sortable(e.kind.settled()):
-				v.no("%s over a type that is not vetted", name)
+			case e.isUntyped():
+				v.reject("%s", reason)
+			case !isSortable(e.kind.columnKind()):
+				v.reject("%s over a type that is not vetted", name)
 			}
 			continue
 		}
-		if slices.Contains(deviations, name) {
+		if slices.Contains(deviationAggregates, name) {
 			if e := v.expr(n, inner); v.reason == "" && e.kind != kindInt && e.kind != kindNumeric {
-				v.no("%s", reason)
+				v.reject("%s", reason)
 			}
 			continue
 		}
-		v.parts(inner, reason, n)
+		v.operands(inner, reason, n)
 	}
 	v.window(f.Over, inner, reason)
 }
 
-// returnsPlainly tells whether a function of PostgreSQL's computes a value of its operands, and of nothing else.
-func returnsPlainly(name string) bool {
+// isPlainFunction tells whether a function of PostgreSQL's computes a value of its operands, and of nothing else.
+func isPlainFunction(name string) bool {
 	_, shadowed := catalog.ShadowFunction(name)
 	f := catalogFunctions[name]
-	return f.class == classAllow && !shadowed && slices.Contains(plainSubjects, f.why) && !slices.Contains(unplain, name)
+	return f.class == classAllow && !shadowed && slices.Contains(plainFunctionGroups, f.why) &&
+		!slices.Contains(notPlainFunctions, name)
 }
 
-// isIndexed tells whether an index may answer an aggregate.
-func isIndexed(name string) bool { return slices.Contains(indexedAggregates, name) }
+// isIndexedAggregate tells whether an index may answer an aggregate.
+func isIndexedAggregate(name string) bool { return slices.Contains(indexedAggregates, name) }
 
-// orders vets what is sorted by.
-func (v *vetter) orders(n *sqltext.Node, at place) {
+// sortKey checks a key of ORDER BY.
+func (v *leakChecker) sortKey(n *sqltext.Node, at checkContext) {
 	key := n.GetSortBy()
 	if key == nil || len(key.UseOp) > 0 {
-		v.no("ORDER BY ... USING")
+		v.reject("ORDER BY ... USING")
 		return
 	}
-	v.groups(key.Node, at)
+	v.groupingKey(key.Node, at)
 }
 
-// groups vets what is sorted, grouped or divided by. A number is a value here, not the place of a column.
-func (v *vetter) groups(n *sqltext.Node, at place) {
-	if v.reason == "" && at.output && (late(n) || at.above) {
-		v.output(n, at)
+// groupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number is a value here, not the place of a
+// column.
+func (v *leakChecker) groupingKey(n *sqltext.Node, at checkContext) {
+	if v.reason == "" && at.isOutput && (isAfterGrouping(n) || at.aboveFence) {
+		v.outputExpr(n, at)
 		return
 	}
-	if e := v.expr(n, at); v.reason == "" && !sortable(v.result(e)) {
-		v.no("a key of a type that is not vetted")
+	if e := v.expr(n, at); v.reason == "" && !isSortable(v.resultKind(e)) {
+		v.reject("a key of a type that is not vetted")
 	}
 }
 
-// framed is FRAMEOPTION_NONDEFAULT of parsenodes.h: a window says which rows of the partition count.
-const framed = 1
+// frameNonDefault is FRAMEOPTION_NONDEFAULT of parsenodes.h: a window says which rows of the partition count.
+const frameNonDefault = 1
 
-// window vets OVER and WINDOW.
-func (v *vetter) window(w *sqltext.WindowDef, at place, reason string) {
+// window checks OVER and WINDOW.
+func (v *leakChecker) window(w *sqltext.WindowDef, at checkContext, reason string) {
 	if w == nil {
 		return
 	}
-	if w.FrameOptions&framed != 0 && !v.ordered(w) {
-		v.no("a frame of rows in no order")
+	if w.FrameOptions&frameNonDefault != 0 && !v.hasOrder(w) {
+		v.reject("a frame of rows in no order")
 	}
 	for _, n := range w.PartitionClause {
-		v.groups(n, at)
+		v.groupingKey(n, at)
 	}
 	for _, n := range w.OrderClause {
-		v.orders(n, at)
+		v.sortKey(n, at)
 	}
-	v.parts(at, reason, w.StartOffset, w.EndOffset)
+	v.operands(at, reason, w.StartOffset, w.EndOffset)
 }
 
-// ordered tells whether a window says how its rows are sorted.
-func (v *vetter) ordered(w *sqltext.WindowDef) bool {
+// hasOrder tells whether a window has ORDER BY.
+func (v *leakChecker) hasOrder(w *sqltext.WindowDef) bool {
 	return w != nil && (len(w.OrderClause) > 0 || v.orderedWindows[w.Name] || v.orderedWindows[w.Refname])
 }
 
-// having vets a condition on groups. PostgreSQL makes those that name no aggregate conditions on rows, one by one.
-func (v *vetter) having(n *sqltext.Node, at place) {
+// having checks a condition on groups. PostgreSQL turns those without an aggregate into conditions on rows, one by one.
+func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
 	switch {
 	case n == nil:
-	case at.output && n.GetBoolExpr() != nil:
+	case at.isOutput && n.GetBoolExpr() != nil:
 		for _, arg := range n.GetBoolExpr().Args {
 			v.having(arg, at)
 		}
-	case at.output && (late(n) || at.above):
-		if e := v.output(n, at); !e.free {
+	case at.isOutput && (isAfterGrouping(n) || at.aboveFence):
+		if e := v.outputExpr(n, at); !e.notOnList {
 			v.boolean(e)
 		}
 	default:
@@ -300,28 +309,28 @@ func (v *vetter) having(n *sqltext.Node, at place) {
 	}
 }
 
-// plainType tells whether a type may stand in a cast of an output, and notes it to be qualified.
-func (v *vetter) plainType(t *sqltext.TypeName) bool {
+// isOutputType tells whether an output may be cast to a type, and notes that the type gets its schema.
+func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || t.Setof || t.PctType || schema != "" && schema != "pg_catalog" {
 		return false
 	}
 	found := v.snap.TypesNamed("pg_catalog", name)
-	if len(found) != 1 || !slices.Contains(plainTypes, found[0].OID) {
+	if len(found) != 1 || !slices.Contains(outputTypes, found[0].OID) {
 		return false
 	}
-	return v.qualifies(t)
+	return v.qualifyType(t)
 }
 
 // isAggregate tells whether a call is that of an aggregate or of a window function.
 func isAggregate(f *sqltext.FuncCall) bool {
 	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
-		len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == subjectAggregates
+		len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == groupAggregates
 }
 
-// ofParameters tells whether an expression is one of parameters and constants alone, or may be when constants have been
+// mayBeOfParamsOnly tells whether an expression has parameters and constants only, or may have when constants are
 // folded.
-func ofParameters(n *sqltext.Node) bool {
+func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	param, column := false, false
 	var visit func(n *sqltext.Node, sure bool)
 	visit = func(n *sqltext.Node, sure bool) {
@@ -333,10 +342,10 @@ func ofParameters(n *sqltext.Node) bool {
 	return param && !column
 }
 
-// late tells whether an expression is computed when groups or windows have been made: it has a call of an aggregate or
-// of a window function in it, and names a column nowhere else. PostgreSQL folds constants first: from CASE WHEN true
-// THEN a ELSE count(*) END nothing is left but a column of each row.
-func late(n *sqltext.Node) bool {
+// isAfterGrouping tells whether PostgreSQL computes an expression after groups or windows: it calls an aggregate or a
+// window function, and names a column nowhere else. PostgreSQL folds constants first: CASE WHEN true THEN a ELSE
+// count(*) END becomes a column of each row.
+func isAfterGrouping(n *sqltext.Node) bool {
 	found, stray := false, false
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
@@ -345,7 +354,7 @@ func late(n *sqltext.Node) bool {
 		case n == nil || stray:
 		case f != nil && isAggregate(f):
 			found = true
-		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // which may name one
+		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // a sub-select may name a column
 			stray = true
 		default:
 			sqltext.Children(n, visit)

@@ -113,14 +113,14 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 		cases["SELECT "+call+" OVER (PARTITION BY f ORDER BY n) FROM memories"] = true
 		cases["SELECT "+call+" OVER (PARTITION BY f) FROM memories"] = false
 	}
-	for sql, gate := range cases {
+	for sql, signedPath := range cases {
 		result, refused := r.Rewrite(sql, false)
 		switch {
-		case refused != nil && gate:
+		case refused != nil && signedPath:
 			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
-		case gate:
+		case signedPath:
 			unqualified(t, sql, result.Text)
 		}
 	}
@@ -142,7 +142,7 @@ func TestOutputsAreValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		if returnsPlainly(name) {
+		if isPlainFunction(name) {
 			t.Errorf("%s may stand in what is returned", name)
 		}
 	}
@@ -156,7 +156,7 @@ func TestOutputsAreValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range plain {
-		if catalogFunctions[name].why == subjectAggregates {
+		if catalogFunctions[name].why == groupAggregates {
 			t.Errorf("%s is not always an aggregate", name)
 		}
 	}
@@ -166,7 +166,7 @@ func TestOutputsAreValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range sorted {
-		if !isIndexed(name) {
+		if !isIndexedAggregate(name) {
 			t.Errorf("an index may answer %s", name)
 		}
 	}
@@ -176,7 +176,7 @@ func TestOutputsAreValues(t *testing.T) {
 func TestLongOutputs(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, AlwaysSigned)
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT " + strings.TrimSuffix(strings.Repeat("title, ", 1200), ", ") + " FROM memories":              true,
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 100), ", ") + " FROM memories":          true,
 		"SELECT title" + strings.Repeat(" || title", 400) + " FROM memories":                                  true,
@@ -185,7 +185,7 @@ func TestLongOutputs(t *testing.T) {
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 1200), ", ") + " FROM memories LIMIT 3": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
 			t.Errorf("%.60s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}

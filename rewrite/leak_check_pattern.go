@@ -7,17 +7,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// maxParts bounds what a pattern is made of: each part may have wildcards, and a parameter may stand in it again and
-// again.
-const maxParts = 10
+// maxPatternParts bounds the parts of a pattern. Each may have wildcards, and a parameter may be several of them.
+const maxPatternParts = 10
 
-// madePattern vets a pattern of LIKE that is made of constants and parameters: '%' || $1 || '%', lower($1). It fails
-// only where it ends in its escape: one that ends in a constant does not, and of others the values of the parameters
-// decide, each of which may be the end if what follows is empty.
-func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
+// builtPattern checks a pattern of LIKE that the text joins of constants and parameters: '%' || $1 || '%', lower($1).
+// Such a pattern fails only if it ends in its escape character. One that ends in a constant does not. Of others the
+// proxy checks the value of each parameter, which may be the end if the rest is empty.
+func (v *leakChecker) builtPattern(n *sqltext.Node, at checkContext) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
-	if !ok || len(parts) == 0 || n.GetAConst() != nil { // a constant is vetted as such; concat() is of nothing
+	if !ok || len(parts) == 0 || n.GetAConst() != nil { // a constant is checked as such; concat() joins nothing
 		return value{}, false
 	}
 	for _, part := range parts {
@@ -25,11 +24,11 @@ func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 		case part.GetAConst() != nil:
 		case e.kind == kindParam:
 			params = append(params, e.param)
-			v.param(e.param, kindText)
+			v.useParam(e.param, kindText)
 		case e.kind == kindText:
 			params = append(params, part.GetTypeCast().GetArg().GetParamRef().GetNumber())
 		default:
-			v.no("a pattern that is made of other types")
+			v.reject("a pattern that is made of other types")
 		}
 	}
 	form := verdict.PatternPart
@@ -37,20 +36,20 @@ func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 		form = verdict.Pattern
 	}
 	for _, number := range params {
-		v.form(number, form)
+		v.requireForm(number, form)
 	}
 	wildcards := 0
 	for _, part := range parts {
 		wildcards += strings.Count(part.GetAConst().GetSval().GetSval(), "%")
 	}
-	if len(parts) > maxParts || wildcards > maxWildcards {
-		v.no("a pattern of many parts")
+	if len(parts) > maxPatternParts || wildcards > maxWildcards {
+		v.reject("a pattern of many parts")
 	}
 	return value{kind: kindText, constant: true}, true
 }
 
-// patternParts appends the constants and parameters that an expression joins to others.
-func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltext.Node, bool) {
+// patternParts appends the constants and parameters that an expression joins.
+func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltext.Node, bool) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const:
 		return append(parts, n), x.AConst.GetSval() != nil && !strings.Contains(x.AConst.GetSval().GetSval(), `\`)
@@ -61,7 +60,7 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 	case *sqltext.Node_A_Expr:
 		schema, name, ok := qualifiedName(x.AExpr.Name)
 		if !ok || schema != "" && schema != "pg_catalog" || name != "||" || x.AExpr.Kind != sqltext.AEXPR_OP ||
-			v.othersConcatenate() {
+			v.hasForeignConcat() {
 			return nil, false
 		}
 		if parts, ok = v.patternParts(x.AExpr.Lexpr, parts); !ok {
@@ -71,7 +70,7 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 	case *sqltext.Node_FuncCall:
 		f := x.FuncCall
 		schema, name, ok := qualifiedName(f.Funcname)
-		if !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name) ||
+		if !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.isCatalogFunction(name) ||
 			f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || f.FuncVariadic ||
 			len(f.AggOrder) > 0 {
 			return nil, false
@@ -94,23 +93,23 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 	return nil, false
 }
 
-// isEmpty tells whether an expression is the constant of no characters.
+// isEmpty tells whether an expression is the empty string constant.
 func isEmpty(n *sqltext.Node) bool {
 	s := n.GetAConst().GetSval()
 	return s != nil && s.GetSval() == ""
 }
 
-// similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An
-// escape, quotes, brackets and braces are none that is leak-safe.
-func (v *vetter) similar(n *sqltext.Node) value {
+// similarToRegexp is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. A
+// pattern with an escape, quotes, brackets or braces is not leak-safe.
+func (v *leakChecker) similarToRegexp(n *sqltext.Node) value {
 	f := n.GetFuncCall()
 	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {
-		v.no("SIMILAR TO what is no constant, or with ESCAPE")
+		v.reject("SIMILAR TO what is no constant, or with ESCAPE")
 		return value{}
 	}
 	pattern := f.Args[0].GetAConst().GetSval().GetSval()
 	if strings.ContainsAny(pattern, `\"[]{}`) {
-		v.no("a pattern of SIMILAR TO that is not vetted")
+		v.reject("a pattern of SIMILAR TO that is not vetted")
 	}
 	made := strings.NewReplacer("%", ".*", "_", ".", ".", `\.`, "^", `\^`, "$", `\$`, "(", "(?:").Replace(pattern)
 	return value{kind: kindText, constant: true, text: "(?:" + made + ")"}

@@ -41,10 +41,10 @@ func TestPatternsOfParts(t *testing.T) {
 		for _, operator := range []string{"LIKE", "NOT ILIKE"} {
 			sql := "SELECT id FROM memories WHERE title " + operator + " " + pattern
 			result, refused := r.Rewrite(sql, true)
-			switch gate := refused == nil && result.Path == verdict.PathSigned; {
-			case gate != (want != nil):
+			switch signedPath := refused == nil && result.Path == verdict.PathSigned; {
+			case signedPath != (want != nil):
 				t.Errorf("%.200s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
-			case gate && fmt.Sprint(result.Forms) != fmt.Sprint(want):
+			case signedPath && fmt.Sprint(result.Forms) != fmt.Sprint(want):
 				t.Errorf("%.200s: forms %v, want %v", sql, result.Forms, want)
 			}
 		}

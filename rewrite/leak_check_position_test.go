@@ -180,11 +180,11 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 	r = New(r.snap, pol, AlwaysSigned) // agents may call a function of others that is named like one of the list
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range doorPlaces {
-		for what, vetted := range vettedFor {
+		for what, leakSafe := range vettedFor {
 			if !strings.Contains(place, what) {
 				continue
 			}
-			sql := strings.ReplaceAll(place, what, vetted)
+			sql := strings.ReplaceAll(place, what, leakSafe)
 			if strings.Count(sql, "title")-strings.Count(place, "title") != 1 {
 				t.Fatalf("%s: title stands there more than once", sql)
 			}

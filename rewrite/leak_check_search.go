@@ -10,19 +10,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search has other conditions beside it, and groups and sorts by what is not leak-safe: `found @@ q AND body ~ 'x' GROUP
-// BY date_trunc('day', at)`. Where it is of one table, the leak-safe conditions find the rows behind OFFSET 0, into which
-// the planner moves nothing:
+// A search may have other conditions beside it, and group and sort by expressions that are not leak-safe: `found @@ q
+// AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it is of one table, the leak-safe conditions go below a fence,
+// OFFSET 0, through which the planner moves nothing:
 //
-//	SELECT ... FROM (SELECT * FROM pgconsent_gate.door_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' GROUP BY ...
+//	SELECT ... FROM (SELECT * FROM pgconsent_gate.door_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
 //
-// All that stands above is computed of visible rows, and may be what an output may be (leak_check_output.go). The planner asks
-// no statistics for it either: what is not leak-proof gets none of a table with row security, which is in force for the
-// reader of the signed views.
+// PostgreSQL computes all above the fence of visible rows, so that it may hold what an output may
+// (leak_check_output.go). Nor does the planner run it on statistics: an expression that is not leak-proof gets none of
+// a table with row security, which applies to the reader of the signed views.
 
-// readsOne tells whether the statement is one SELECT whose FROM is one table.
-func (w *walker) readsOne(tree *sqltext.ParseResult) bool {
-	if w.view || len(tree.Stmts) != 1 {
+// readsOneTable tells whether the statement is one SELECT whose FROM is one table.
+func (w *walker) readsOneTable(tree *sqltext.ParseResult) bool {
+	if w.isView || len(tree.Stmts) != 1 {
 		return false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
@@ -33,17 +33,17 @@ func (w *walker) readsOne(tree *sqltext.ParseResult) bool {
 	}
 	rv := s.FromClause[0].GetRangeVar()
 	return rv != nil && len(rv.GetAlias().GetColnames()) == 0 &&
-		slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.table < 0 })
+		slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.tableToken < 0 })
 }
 
-// searches are the operators that people ask for because an index answers them. PostgreSQL may read an index in the
-// order that is asked for, and stop at the limit, as long as nothing is behind OFFSET 0: only a search is worth that.
-var searches = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
+// indexSearchOperators are the operators of searches that an index answers. Without a fence PostgreSQL may read an
+// index in the order of ORDER BY, and stop at the limit: only a search is worth losing that.
+var indexSearchOperators = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
 
-// behind vets a SELECT over one table of which some conditions find the rows.
-func (v *vetter) behind(s *sqltext.SelectStmt) {
-	own := place{scope: &vetScope{items: v.from(s.FromClause[0], place{})}}
-	own.output, own.above = true, true
+// checkBelowFence checks a SELECT over one table, and finds the conditions that may go below the fence.
+func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
+	own := checkContext{scope: &leakScope{items: v.from(s.FromClause[0], checkContext{})}}
+	own.isOutput, own.aboveFence = true, true
 	v.limit(s.LimitCount, true)
 	v.limit(s.LimitOffset, true)
 	if v.reason != "" {
@@ -52,57 +52,58 @@ func (v *vetter) behind(s *sqltext.SelectStmt) {
 	conditions := conjuncts(s.WhereClause)
 	search := false
 	for _, n := range conditions {
-		before := v.mark()
-		v.condition(n, place{scope: own.scope})
-		vetted := v.reason == ""
-		if !vetted {
-			v.reset(before)
+		before := v.saveState()
+		v.condition(n, checkContext{scope: own.scope})
+		leakSafe := v.reason == ""
+		if !leakSafe {
+			v.restoreState(before)
 		}
-		v.found = append(v.found, vetted)
-		search = search || vetted && searchesBy(n)
+		v.belowFence = append(v.belowFence, leakSafe)
+		search = search || leakSafe && isIndexSearch(n)
 	}
 	switch leaky := v.leaky; {
 	case !leaky:
-		v.no("no condition finds rows that row security would not")
+		v.reject("no condition finds rows that row security would not")
 		return
 	case !search && len(s.SortClause) > 0 && s.LimitCount != nil:
-		v.no("an index may have its order")
+		v.reject("an index may have its order")
 		return
 	}
 	for i, n := range conditions {
-		if !v.found[i] {
-			v.output(n, own)
+		if !v.belowFence[i] {
+			v.outputExpr(n, own)
 		}
 	}
 	grouped := own
-	grouped.aggregate = true
+	grouped.aggregateAllowed = true
 	v.results(s, own, grouped)
-	v.ofOneType()
-	v.leaky, v.searches = true, true
+	v.checkParamTypes()
+	v.leaky, v.indexSearch = true, true
 }
 
-// ofOneType wants parameters that stand in several places to have one type in all of them: PostgreSQL takes the type of
-// what it sees first beside one, and sees the conditions that find rows first now.
-func (v *vetter) ofOneType() {
-	for number, beside := range v.sized {
-		if k := v.params[number]; k != kindInt && k != kindInts && k != "float" { // of others one type has the kind
+// checkParamTypes wants a parameter that stands in several places to have one type in all of them. PostgreSQL takes the
+// type of the operand that it sees first beside one, and now sees the conditions below the fence first.
+func (v *leakChecker) checkParamTypes() {
+	for number, beside := range v.paramNeighbours {
+		// only one type has each of the other kinds
+		if k := v.paramKinds[number]; k != kindInt && k != kindInts && k != "float" {
 			continue
 		}
 		if slices.ContainsFunc(beside, func(oid uint32) bool { return len(beside) > 1 && (oid == 0 || oid != beside[0]) }) {
-			v.no("parameter $%d stands beside several types", number)
+			v.reject("parameter $%d stands beside several types", number)
 		}
 	}
 }
 
-// searchesBy tells whether a condition is a search.
-func searchesBy(n *sqltext.Node) bool {
+// isIndexSearch tells whether a condition is a search that an index answers.
+func isIndexSearch(n *sqltext.Node) bool {
 	x := n.GetAExpr()
-	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(searches, lastName(x.Name))
+	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(indexSearchOperators, lastName(x.Name))
 }
 
-// foundFirst writes a SELECT over one table with the conditions that find its rows behind OFFSET 0. False: it cannot be
+// fenceConditions writes a SELECT over one table with some conditions below OFFSET 0. ok is false if it cannot be
 // written so.
-func foundFirst(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+func fenceConditions(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return "", nil, false, refused
@@ -121,7 +122,7 @@ func foundFirst(text string, found []bool) (out string, position func(int) int, 
 	if len(conditions) != len(found) || name == "" {
 		return "", nil, false, nil
 	}
-	var moved moves
+	var moved movedText
 	parts := func(inside bool, before string) (trees []*sqltext.Node) {
 		for i, is := range found {
 			if is == inside {
@@ -141,47 +142,47 @@ func foundFirst(text string, found []bool) (out string, position func(int) int, 
 	rest := parts(false, " WHERE ")
 	moved.copy(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
 
-	item, refused := behindOffset(name, s.FromClause, and(first))
+	item, refused := offsetZeroItem(name, s.FromClause, conjunction(first))
 	if refused != nil {
 		return "", nil, false, refused
 	}
-	s.FromClause, s.WhereClause = []*sqltext.Node{item}, and(rest)
+	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(rest)
 	out = moved.text.String()
 	if refused := sqltext.Prove(tree, out); refused != nil {
-		return "", nil, false, nil // words that are not what they seem: the text is still as it was
+		return "", nil, false, nil // the text has words that are not what they seem: it stays as it was
 	}
 	return out, moved.position, true, nil
 }
 
-// moves is a text made of stretches of another.
-type moves struct {
+// movedText is a text made of spans of another.
+type movedText struct {
 	text   strings.Builder
-	copied []stretch
+	spans  []copiedSpan
 	length int // in characters
 }
 
-// stretch says where a stretch of the new text was in the other, in characters counted from 0.
-type stretch struct{ at, origin, length int }
+// copiedSpan says where a span of the new text was in the other, in characters counted from 0.
+type copiedSpan struct{ at, origin, length int }
 
-func (m *moves) write(text string) {
+func (m *movedText) write(text string) {
 	m.text.WriteString(text)
 	m.length += utf8.RuneCountInString(text)
 }
 
-func (m *moves) copy(text string, of sqltext.Span) {
+func (m *movedText) copy(text string, of sqltext.Span) {
 	length := utf8.RuneCountInString(text[of.Start:of.End])
-	m.copied = append(m.copied, stretch{m.length, utf8.RuneCountInString(text[:of.Start]), length})
+	m.spans = append(m.spans, copiedSpan{m.length, utf8.RuneCountInString(text[:of.Start]), length})
 	m.write(text[of.Start:of.End])
 }
 
-// position maps a 1-based character position in the new text to one in the other; what was put in is where the stretch
-// before it ends.
-func (m *moves) position(p int) int {
+// position maps a 1-based character position in the new text to one in the other. For an inserted text that is the end
+// of the span before it.
+func (m *movedText) position(p int) int {
 	if p <= 0 {
 		return p
 	}
-	last := m.copied[0]
-	for _, s := range m.copied {
+	last := m.spans[0]
+	for _, s := range m.spans {
 		if s.at <= p-1 {
 			last = s
 		}

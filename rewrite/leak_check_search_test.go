@@ -91,8 +91,8 @@ func TestFoundFirstWithParameters(t *testing.T) {
 		may   bool
 	}{{nil, true}, {[]uint32{0, 0}, true}, {[]uint32{0, 25}, true}, {[]uint32{23}, false}, {
 		[]uint32{20, 25}, false}, {[]uint32{1700}, false}, {[]uint32{600}, false}, {[]uint32{0, 23}, false}} {
-		if may := result.MayDeclare(c.types); may != c.may {
-			t.Errorf("%v: %v", c.types, may)
+		if allowed := result.MayDeclare(c.types); allowed != c.may {
+			t.Errorf("%v: %v", c.types, allowed)
 		}
 	}
 }

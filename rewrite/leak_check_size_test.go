@@ -58,17 +58,17 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 		runs += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !fits(n + 1) }))
 	}
 	sqls = append(sqls, runs)
-	doors := 0
+	signedViews := 0
 	for _, sql := range sqls {
 		if few, many := shown(small, sql), shown(large, sql); few != many {
 			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), few, many)
 		}
 		if result, _ := large.Rewrite(sql, true); result.Path == verdict.PathSigned {
-			doors++
+			signedViews++
 		}
 	}
-	if doors < 3 || !hinted {
-		t.Errorf("%d of %d take the gate door, hints %v", doors, len(sqls), hinted)
+	if signedViews < 3 || !hinted {
+		t.Errorf("%d of %d take the gate door, hints %v", signedViews, len(sqls), hinted)
 	}
 }
 

@@ -57,9 +57,9 @@ func TestDoorReasons(t *testing.T) {
 			}
 			continue
 		}
-		gate := result.Path == verdict.PathSigned
-		if gate != (reason == "") || !strings.Contains(result.RowSecurityReason, reason) || gate != result.NeedsSignature ||
-			gate != strings.Contains(result.Text, "pgconsent_gate.door_") {
+		signedPath := result.Path == verdict.PathSigned
+		if signedPath != (reason == "") || !strings.Contains(result.RowSecurityReason, reason) || signedPath != result.NeedsSignature ||
+			signedPath != strings.Contains(result.Text, "pgconsent_gate.door_") {
 			t.Errorf("%s: door %s, %q\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
@@ -80,7 +80,7 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 	title.Virtual = true
 	defer func() { title.Virtual = false }()
 	r := New(fixture.snap, fixture.pol, AlwaysSigned)
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
 		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // which title it is goes by more than the name
@@ -97,7 +97,7 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 		"SELECT name FROM people AS p WHERE EXISTS (SELECT FROM memories AS m WHERE title = p.name)": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
 			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -107,7 +107,7 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 // on a hidden row; and whatever is named like a masked column is one, though the signed view has none of that name.
 func TestDoorIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM patients": true,
 		"SELECT p.id FROM patients p JOIN notes n ON n.id = p.id WHERE p.id > 5 ORDER BY p.id": true,
 		"SELECT body FROM notes WHERE EXISTS (SELECT FROM patients p WHERE p.id = notes.id)":   true,
@@ -122,7 +122,7 @@ func TestDoorIsNotForMasks(t *testing.T) {
 		"SELECT count(*) FROM patients, pages WHERE site = 'a'":                                     false,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
 			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -186,7 +186,7 @@ func TestDoorIsForViews(t *testing.T) {
 		CREATE OR REPLACE VIEW shares AS SELECT m.id, m.title, length(m.title) AS share FROM memories m WHERE m.title LIKE 'a%';
 		CREATE OR REPLACE VIEW lowest AS SELECT s.share AS id, s.title AS body FROM shares s JOIN notes n ON n.body = s.title;
 		CREATE OR REPLACE VIEW bodies AS SELECT count(*)::int AS id, max(title) AS body FROM memories`)
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT title FROM shares WHERE title LIKE '%lake%'":                           true,
 		"SELECT s.* FROM shares AS s":                                                  true,
 		"SELECT body FROM lowest":                                                      true,
@@ -199,7 +199,7 @@ func TestDoorIsForViews(t *testing.T) {
 		"SELECT * FROM hosted":                                                         true, // by a part of a key
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != gate || gate != strings.Contains(result.Text, "pgconsent_gate.door_public_") {
+		if refused != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_gate.door_public_") {
 			t.Errorf("%s: %v, door %s, %q\n%s", sql, refused, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
@@ -219,7 +219,7 @@ func TestDoorIsForViews(t *testing.T) {
 // Each thing that keeps a text from the signed path, beside something near it that does not.
 func TestDoorIsForWhatIsPlain(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
-	for _, c := range []struct{ takes, stays, reason string }{
+	for _, c := range []struct{ takesArguments, stays, reason string }{
 		{"SELECT title FROM memories", "SELECT title INTO TEMP t FROM memories", "*"},
 		{"SELECT title FROM memories LIMIT 3 OFFSET 1", "SELECT title FROM memories LIMIT 1 + 2", "LIMIT or OFFSET"},
 		{"SELECT title FROM memories LIMIT NULL", "SELECT title FROM memories OFFSET -1", "LIMIT or OFFSET"},
@@ -305,7 +305,7 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 		for _, side := range []struct {
 			sql  string
 			gate bool
-		}{{c.takes, true}, {c.stays, c.reason == ""}} {
+		}{{c.takesArguments, true}, {c.stays, c.reason == ""}} {
 			result, refused := r.Rewrite(side.sql, false)
 			if refused != nil {
 				if side.gate || c.reason != "*" {
@@ -313,7 +313,7 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 				}
 				continue
 			}
-			if gate := result.Path == verdict.PathSigned; gate != side.gate || !gate && c.reason != "*" && !strings.Contains(result.RowSecurityReason, c.reason) {
+			if signedPath := result.Path == verdict.PathSigned; signedPath != side.gate || !signedPath && c.reason != "*" && !strings.Contains(result.RowSecurityReason, c.reason) {
 				t.Errorf("%s: door %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}
 		}
@@ -355,7 +355,7 @@ func TestVettedListIsWellFormed(t *testing.T) {
 	for _, k := range extensionKinds {
 		kinds[kind(k)] = true
 	}
-	for name, entries := range vettedList {
+	for name, entries := range leakSafeList {
 		what, called, _ := strings.Cut(name, " ")
 		for _, e := range entries {
 			if e.reason == "" || !kinds[e.result] {
@@ -372,7 +372,7 @@ func TestVettedListIsWellFormed(t *testing.T) {
 		if (what == "function" || what == "aggregate") && catalogFunctions[called].class != classAllow && !extensionFunctions.allows("pg_trgm", called) {
 			t.Errorf("%s is not a function that agents may call", called)
 		}
-		if what == "operator" && !operatorList.allows(ofCatalog, called) && !operatorList.allows("pg_trgm", called) {
+		if what == "operator" && !operatorList.allows(catalogKey, called) && !operatorList.allows("pg_trgm", called) {
 			t.Errorf("%s is not an operator that agents may use", called)
 		}
 	}
@@ -386,8 +386,8 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := strings.Replace(string(text), "status: consent_status, is: granted }", "status: consent_status, is: granted, materialize: true }", 1)
-	doc, err := policy.Parse("policy.yaml", []byte(kept))
+	notInjected := strings.Replace(string(text), "status: consent_status, is: granted }", "status: consent_status, is: granted, materialize: true }", 1)
+	doc, err := policy.Parse("policy.yaml", []byte(notInjected))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,11 +420,11 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 // known.
 func TestDoorIsForAggregatesOfManyNames(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext")
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,
 		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || gate != (result.Path == verdict.PathSigned) {
+		if result, refused := r.Rewrite(sql, false); refused != nil || signedPath != (result.Path == verdict.PathSigned) {
 			t.Errorf("%s: door %s, %q, %v", sql, result.Path, result.RowSecurityReason, refused)
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many a search is written with its words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@
-// q ORDER BY ts_rank_cd(n.found, q)`. Where it is found by key, the words stand in the FROM of the keys as well: a
-// function of constants and parameters gives the same row there.
+// Many searches have their words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@ q ORDER
+// BY ts_rank_cd(n.found, q)`. If such a search finds its rows by key, the subquery of keys calls the function in its
+// FROM as well. A function of constants and parameters gives the same row there.
 
-// words are such functions in FROM, in the order of the text; not where an outer join may give a row without them.
-func words(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
+// textSearchFunctions are such functions in FROM, in the order of the text. Those where an outer join may give a row
+// without them are left out.
+func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	var visit func(n *sqltext.Node, missing bool)
 	visit = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -34,24 +35,25 @@ func words(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	return out
 }
 
-// wordsName is what such a function is called in FROM.
-func wordsName(f *sqltext.RangeFunction) string {
+// rangeFunctionName is the name of such a function in FROM.
+func rangeFunctionName(f *sqltext.RangeFunction) string {
 	if a := f.GetAlias(); a != nil {
 		return a.Aliasname
 	}
 	return lastName(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
 }
 
-// named are the places of those that an expression may name, by themselves or by their column.
-func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
+// namedFunctions are the indexes of those that an expression may name, by their alias or by their column.
+func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
 		if fields := n.GetColumnRef().GetFields(); len(fields) > 0 {
 			for i, f := range all {
 				name := fields[0].GetString_().GetSval()
 				column := len(fields) == 1 &&
-					slices.ContainsFunc(f.GetAlias().GetColnames(), func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
-				if (wordsName(f) == name || column) && !slices.Contains(out, i) {
+					slices.ContainsFunc(f.GetAlias().GetColnames(),
+						func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
+				if (rangeFunctionName(f) == name || column) && !slices.Contains(out, i) {
 					out = append(out, i)
 				}
 			}
@@ -62,8 +64,8 @@ func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	return out
 }
 
-// fromOf is what a query reads from, a table that it writes aside.
-func fromOf(m proto.Message) []*sqltext.Node {
+// fromClauseOf is what a query reads from, without a table that it writes.
+func fromClauseOf(m proto.Message) []*sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
 		return x.FromClause
@@ -75,8 +77,8 @@ func fromOf(m proto.Message) []*sqltext.Node {
 	return nil
 }
 
-// wordsText is such a function as it stands in the FROM of the keys.
-func wordsText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
+// rangeFunctionText is such a function as the FROM of the keys has it.
+func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	first := source.At(call.GetLocation())
 	open := first

@@ -13,7 +13,7 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
 	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
-	for condition, gate := range map[string]bool{
+	for condition, signedPath := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
 		"tags && ARRAY['a', 'b'] AND tags @> ARRAY['a']::text[] AND old @> '{a}' AND 'x' = ANY (tags)": true,
 		"tags && $1":                  true,
@@ -59,9 +59,9 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 	} {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
 		switch {
-		case refused != nil && gate:
+		case refused != nil && signedPath:
 			t.Errorf("%s: %v", condition, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
@@ -80,17 +80,17 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$'); CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
 		CREATE DOMAIN label AS varchar(40) NOT NULL; CREATE DOMAIN labels AS text[]; CREATE DOMAIN number AS bigint CHECK (VALUE > 0); CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
 		ALTER TABLE memories ADD mail email, ADD work work_email, ADD price amount, ADD name label DEFAULT 'a', ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
-	of := func(r *Rewriter, condition string, gate bool) {
+	of := func(r *Rewriter, condition string, signedPath bool) {
 		t.Helper()
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
-		if refused != nil && gate {
+		if refused != nil && signedPath {
 			t.Errorf("%s: %v", condition, refused)
-		} else if refused == nil && (result.Path == verdict.PathSigned) != gate {
+		} else if refused == nil && (result.Path == verdict.PathSigned) != signedPath {
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
 	r, _ := altered(t, AlwaysSigned, domains)
-	for condition, gate := range map[string]bool{
+	for condition, signedPath := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%' AND work = $1 AND mail <> work": true,
 		"price > 10 AND price BETWEEN 1 AND 2.5 AND price = ANY (ARRAY[1, 2])":                    true,
 		"name LIKE 'a%' AND lower(name) = 'a' AND name % 'b' AND COALESCE(name, 'x') = title":     true,
@@ -104,7 +104,7 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 		"name::amount > 1":  false,
 		"mail = title":      false,
 	} {
-		of(r, condition, gate)
+		of(r, condition, signedPath)
 	}
 	for made, conditions := range map[string][]string{
 		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG " +
@@ -126,7 +126,7 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 func TestDoorIsForWhatORMsWrite(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open'); ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT id FROM memories WHERE at = 'open'::stage AND body ILIKE '%x%'":                               true,
 		"SELECT id FROM memories WHERE at = CAST('open' AS stage) AND odd = 'open'::\"Odd Stage\"":            true,
 		"SELECT id FROM memories WHERE at = $1::stage AND body ILIKE $2::varchar LIMIT $3::integer":           true,
@@ -156,9 +156,9 @@ func TestDoorIsForWhatORMsWrite(t *testing.T) {
 	} {
 		result, refused := r.Rewrite(sql, false)
 		switch {
-		case refused != nil && gate:
+		case refused != nil && signedPath:
 			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
@@ -174,7 +174,7 @@ func TestEnumsOfOneName(t *testing.T) {
 		Types: []*catalog.Type{enum("public", "mood", 1), enum("public", "stage", 2), enum("app", "stage", 3),
 			enum("public", "memo", 4), enum("other", "mood", 5)},
 		Relations: []*catalog.Relation{{Name: catalog.Name{Schema: "app", Name: "memo"}}}})
-	v := &vetter{walker: &walker{Rewriter: &Rewriter{snap: snap}}}
+	v := &leakChecker{walker: &walker{Rewriter: &Rewriter{snap: snap}}}
 	for name, want := range map[catalog.Name]uint32{
 		{Name: "mood"}: 1, {Name: "stage"}: 0, {Name: "memo"}: 0, {Name: "nothing"}: 0, {
 			Schema: "app", Name: "stage"}: 3, {Schema: "public", Name: "memo"}: 4, {Schema: "app", Name: "mood"}: 0} {

@@ -8,23 +8,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// indexedVector tells whether an expression is a text search vector that an index has computed for each row of its
-// table: what could fail for a hidden row failed when the row was written. Every other call of to_tsvector may fail, or
-// say something, for some row.
-func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
-	var of *vetItem
-	var types []*sqltext.TypeName // to be qualified
-	written := &vectorForm{
-		left: longestVector,
+// isIndexedVector tells whether an expression is a text search vector that an index has computed for each row of its
+// table. If that could fail, it failed when the row was written. Every other call of to_tsvector may fail, or print,
+// for some row.
+func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
+	var of *leakItem
+	var types []*sqltext.TypeName // to get their schema
+	written := &vectorNormalizer{
+		partsLeft: maxVectorParts,
 		column: func(c *sqltext.ColumnRef) (string, bool) {
-			item, name := scope.plainColumn(c)
+			item, name := scope.textColumn(c)
 			if item == nil || of != nil && of != item {
 				return "", false
 			}
 			of = item
 			return name, true
 		},
-		named: func(t *sqltext.TypeName) bool {
+		isCatalogType: func(t *sqltext.TypeName) bool {
 			if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
 				return false
 			}
@@ -32,9 +32,9 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 			return true
 		},
 	}
-	said, ok := written.vector(n)
+	normalized, ok := written.vector(n)
 	if !ok || of == nil || len(v.snap.FunctionsNamed("", "to_tsvector"))+
-		len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.othersConcatenate() {
+		len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.hasForeignConcat() {
 		return false
 	}
 	for _, expression := range of.table.Vectors {
@@ -46,40 +46,40 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 		if len(targets) != 1 {
 			continue
 		}
-		indexed := &vectorForm{
-			left: longestVector,
+		indexed := &vectorNormalizer{
+			partsLeft: maxVectorParts,
 			column: func(c *sqltext.ColumnRef) (string, bool) {
 				if len(c.Fields) != 1 || c.Fields[0].GetString_() == nil {
 					return "", false
 				}
 				name := c.Fields[0].GetString_().GetSval()
-				return name, plainText(of.table, name)
+				return name, isTextColumn(of.table, name)
 			},
-			named: func(*sqltext.TypeName) bool { return true },
+			isCatalogType: func(*sqltext.TypeName) bool { return true },
 		}
-		if has, ok := indexed.vector(targets[0].GetResTarget().GetVal()); ok && has == said {
-			v.types = append(v.types, types...)
+		if has, ok := indexed.vector(targets[0].GetResTarget().GetVal()); ok && has == normalized {
+			v.typesToQualify = append(v.typesToQualify, types...)
 			return true
 		}
 	}
 	return false
 }
 
-func (v *vetter) othersConcatenate() bool {
+func (v *leakChecker) hasForeignConcat() bool {
 	return slices.ContainsFunc(v.snap.OperatorsNamed("", "||"),
 		func(o *catalog.Operator) bool { return !knownExtension(o.Extension) })
 }
 
-// plainColumn finds the table whose column a name plainly is, in the innermost query that has it. One that USING merged
-// is another's too.
-func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
+// textColumn finds the table of a column that a name plainly means, in the innermost query that has it. A column that
+// USING has merged belongs to another table, too.
+func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	fields := c.GetFields()
 	if len(fields) == 0 || len(fields) > 2 || fields[len(fields)-1].GetString_() == nil {
 		return nil, ""
 	}
 	name := fields[len(fields)-1].GetString_().GetSval()
 	for ; s != nil; s = s.parent {
-		var found *vetItem
+		var found *leakItem
 		for _, item := range s.items {
 			if len(fields) == 2 && item.name != fields[0].GetString_().GetSval() {
 				continue
@@ -87,7 +87,7 @@ func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
 			for _, column := range item.columns {
 				switch {
 				case column.name != name:
-				case found != nil || item.merged[name] || column.computed:
+				case found != nil || item.mergedColumns[name] || column.computed:
 					return nil, ""
 				default:
 					found = item
@@ -95,7 +95,7 @@ func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
 			}
 		}
 		if found != nil {
-			if found.table == nil || !plainText(found.table, name) {
+			if found.table == nil || !isTextColumn(found.table, name) {
 				return nil, ""
 			}
 			return found, name
@@ -104,38 +104,38 @@ func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
 	return nil, ""
 }
 
-// plainText tells whether a column is one of texts, for which a cast to text changes nothing.
-func plainText(r *catalog.Relation, name string) bool {
+// isTextColumn tells whether a column is a text, so that a cast to text changes nothing.
+func isTextColumn(r *catalog.Relation, name string) bool {
 	c := r.Column(name)
 	return c != nil && c.Collation == "" && (c.TypeOID == 25 || c.TypeOID == 1043)
 }
 
-// vectorForm writes an expression over texts in one way, whoever wrote it: without casts that change nothing, and
-// without PostgreSQL's schema. It knows to_tsvector with a configuration, setweight and || of such vectors, and
-// columns, constants, || and COALESCE for their texts. What is longer than an index is likely to be it does not read to
-// its end: it is asked from each part of a long expression.
-type vectorForm struct {
-	left   int // of the parts that may be read
-	column func(*sqltext.ColumnRef) (string, bool)
-	named  func(*sqltext.TypeName) bool // whether a type named without a schema is PostgreSQL's
+// vectorNormalizer writes an expression over texts in one normal form: without casts that change nothing, and without
+// the schema pg_catalog. It knows to_tsvector with a configuration, setweight and || of such vectors; and columns,
+// constants, || and COALESCE for their texts. It does not read expressions that are longer than those of indexes, since
+// it is called for each part of a long expression.
+type vectorNormalizer struct {
+	partsLeft     int // how many more parts may be read
+	column        func(*sqltext.ColumnRef) (string, bool)
+	isCatalogType func(*sqltext.TypeName) bool // whether a type without a schema in the text is PostgreSQL's
 }
 
 const (
-	longestVector   = 100 // parts
-	longestConstant = 200 // bytes
+	maxVectorParts   = 100 // parts
+	maxConstantBytes = 200 // bytes
 )
 
-func (v *vectorForm) more() bool {
-	v.left--
-	return v.left >= 0
+func (v *vectorNormalizer) takePart() bool {
+	v.partsLeft--
+	return v.partsLeft >= 0
 }
 
-func (v *vectorForm) vector(n *sqltext.Node) (string, bool) {
-	if !v.more() {
+func (v *vectorNormalizer) vector(n *sqltext.Node) (string, bool) {
+	if !v.takePart() {
 		return "", false
 	}
 	if x := n.GetAExpr(); x != nil {
-		return concatenated(x, v.vector)
+		return concatenation(x, v.vector)
 	}
 	f := n.GetFuncCall()
 	schema, name, ok := qualifiedName(f.GetFuncname())
@@ -158,8 +158,8 @@ func (v *vectorForm) vector(n *sqltext.Node) (string, bool) {
 	}
 }
 
-func (v *vectorForm) text(n *sqltext.Node) (string, bool) {
-	if !v.more() {
+func (v *vectorNormalizer) text(n *sqltext.Node) (string, bool) {
+	if !v.takePart() {
 		return "", false
 	}
 	if text, ok := v.constant(n, "text", "varchar"); ok {
@@ -175,7 +175,7 @@ func (v *vectorForm) text(n *sqltext.Node) (string, bool) {
 		}
 		return v.text(n.TypeCast.Arg)
 	case *sqltext.Node_A_Expr:
-		return concatenated(n.AExpr, v.text)
+		return concatenation(n.AExpr, v.text)
 	case *sqltext.Node_CoalesceExpr:
 		out := "coalesce("
 		for _, arg := range n.CoalesceExpr.Args {
@@ -192,7 +192,7 @@ func (v *vectorForm) text(n *sqltext.Node) (string, bool) {
 }
 
 // constant is the string of a constant, cast to one of these types or not at all.
-func (v *vectorForm) constant(n *sqltext.Node, types ...string) (string, bool) {
+func (v *vectorNormalizer) constant(n *sqltext.Node, types ...string) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
 		if c.Arg.GetAConst().GetSval() == nil || !v.cast(c, types...) {
 			return "", false
@@ -200,20 +200,20 @@ func (v *vectorForm) constant(n *sqltext.Node, types ...string) (string, bool) {
 		n = c.Arg
 	}
 	s := n.GetAConst().GetSval()
-	return s.GetSval(), s != nil && len(s.GetSval()) <= longestConstant
+	return s.GetSval(), s != nil && len(s.GetSval()) <= maxConstantBytes
 }
 
 // cast tells whether a cast is to one of PostgreSQL's types, without a length.
-func (v *vectorForm) cast(c *sqltext.TypeCast, types ...string) bool {
+func (v *vectorNormalizer) cast(c *sqltext.TypeCast, types ...string) bool {
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || !slices.Contains(types, name) || len(t.Typmods) > 0 || len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
 		return false
 	}
-	return schema == "pg_catalog" || schema == "" && v.named(t)
+	return schema == "pg_catalog" || schema == "" && v.isCatalogType(t)
 }
 
-func concatenated(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (string, bool) {
+func concatenation(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (string, bool) {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || x.Kind != sqltext.AEXPR_OP || name != "||" || schema != "" && schema != "pg_catalog" ||
 		x.Lexpr == nil || x.Rexpr == nil {

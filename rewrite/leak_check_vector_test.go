@@ -24,7 +24,7 @@ func TestIndexedVectors(t *testing.T) {
 		CREATE INDEX ON patients USING gin (to_tsvector('simple', name));
 		ALTER TABLE memories ADD lang regconfig; CREATE INDEX ON memories USING gin (to_tsvector(lang, body))`)
 	const query = " @@ plainto_tsquery('english', 'lake')"
-	for sql, gate := range map[string]bool{
+	for sql, signedPath := range map[string]bool{
 		"SELECT id FROM memories WHERE to_tsvector('english', title)" + query:                                                                         true,
 		"SELECT id FROM memories m WHERE pg_catalog.to_tsvector('english'::regconfig, m.title::text)" + query:                                         true,
 		"SELECT count(*) FROM memories WHERE NOT to_tsvector('english', title)" + query:                                                               true,
@@ -99,11 +99,11 @@ func TestIndexedVectors(t *testing.T) {
 	} {
 		result, refused := r.Rewrite(sql, false)
 		switch {
-		case refused != nil && (gate || !strings.Contains(sql, "$1")):
+		case refused != nil && (signedPath || !strings.Contains(sql, "$1")):
 			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: door %s, %q", sql, result.Path, result.RowSecurityReason)
-		case refused == nil && gate:
+		case refused == nil && signedPath:
 			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_gate.door_public_", "public.")); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}
@@ -115,10 +115,10 @@ func TestIndexedVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		form := &vectorForm{left: longestVector,
-			column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, named: func(*sqltext.TypeName) bool { return true }}
-		if _, ok := form.vector(tree.Stmts[0].GetStmt().GetSelectStmt().TargetList[0].GetResTarget().GetVal()); ok || form.left < -1 {
-			t.Errorf("%.60s, many times: %d parts were read, %v", part, longestVector-form.left, ok)
+		form := &vectorNormalizer{partsLeft: maxVectorParts,
+			column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, isCatalogType: func(*sqltext.TypeName) bool { return true }}
+		if _, ok := form.vector(tree.Stmts[0].GetStmt().GetSelectStmt().TargetList[0].GetResTarget().GetVal()); ok || form.partsLeft < -1 {
+			t.Errorf("%.60s, many times: %d parts were read, %v", part, maxVectorParts-form.partsLeft, ok)
 		}
 	}
 	// A configuration of the same name elsewhere, and operators of others, may be meant.

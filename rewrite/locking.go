@@ -5,9 +5,9 @@ import (
 )
 
 // lockingClauses visits FOR UPDATE and its kin. They lock rows that the statement returns, which row security has let
-// through, of tables that agents may update: PostgreSQL asks for that right. Where they may not update all that they
-// see of a table on which others depend, there are no locks: who holds a consent that was given to them keeps it from
-// being withdrawn. first is where the references of FROM begin.
+// through. Agents must be able to update the table: PostgreSQL wants that right. A table on which other rules depend
+// has no locks if agents may not update all its visible rows: a lock on a consent would keep others from withdrawing
+// it. first is where the references of FROM begin.
 func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 	for _, n := range s.LockingClause {
 		c := n.GetLockingClause()
@@ -31,7 +31,7 @@ func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 				if item.ref != nil {
 					w.lockable([]*reference{item.ref})
 				}
-				w.lockable(item.inside) // every table of a subquery
+				w.lockable(item.references) // every table of a subquery
 			}
 		}
 	}
@@ -46,11 +46,13 @@ func (w *walker) lockable(refs []*reference) {
 		case view && ref.fragment != nil:
 			w.refuseAt(refusal("LockingClause(view)"), ref.start)
 			return
-		case ok && ref.fragment != nil && ref.fragment.stands() && table.Write.Allows("UPDATE") && !table.Write.AffectsOtherRules:
+		case ok && ref.fragment != nil && ref.fragment.isView() && table.Write.Allows("UPDATE") &&
+			!table.Write.AffectsOtherRules:
 			w.refuseAt(refusal("LockingClause(narrowed)"), ref.start)
 			return
 		}
-		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") || table.Write.AffectsOtherRules {
+		if ref.fragment == nil || !ok || ref.fragment.isView() || !table.Write.Allows("UPDATE") ||
+			table.Write.AffectsOtherRules {
 			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
 			return
 		}

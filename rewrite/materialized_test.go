@@ -24,7 +24,7 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 		return is
 	}
 	keeps := func(is string) bool { return is == "repeatable read" || is == "serializable" }
-	kept, sessions := 0, 0
+	notInjected, sessions := 0, 0
 	for _, of := range []string{"read committed", "READ UNCOMMITTED", "repeatable read", "REPEATABLE READ", "serializable", "Serializable"} {
 		for _, form := range []string{
 			"BEGIN ISOLATION LEVEL %s", "START TRANSACTION ISOLATION LEVEL %s, READ ONLY",
@@ -57,27 +57,27 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 			if _, err := conn.PgConn().Exec(context.Background(), "RESET ALL").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			said := func(k verdict.SnapshotHold) bool {
+			normalized := func(k verdict.SnapshotHold) bool {
 				return slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool { return e.SnapshotHold == k })
 			}
 			switch {
 			case keeps(always):
 				sessions++
-				if !said(verdict.SessionHoldsSnapshot) {
+				if !normalized(verdict.SessionHoldsSnapshot) {
 					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
 				}
 			case keeps(now):
-				kept++
-				if !said(verdict.TransactionHoldsSnapshot) && !said(verdict.SessionHoldsSnapshot) {
+				notInjected++
+				if !normalized(verdict.TransactionHoldsSnapshot) && !normalized(verdict.SessionHoldsSnapshot) {
 					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
 				}
-			case strings.HasPrefix(strings.ToLower(of), "read") && (said(verdict.TransactionHoldsSnapshot) || said(verdict.SessionHoldsSnapshot)):
+			case strings.HasPrefix(strings.ToLower(of), "read") && (normalized(verdict.TransactionHoldsSnapshot) || normalized(verdict.SessionHoldsSnapshot)):
 				t.Errorf("%s is said to keep a snapshot", sql)
 			}
 		}
 	}
-	if kept < 30 || sessions < 15 {
-		t.Errorf("%d transactions and %d sessions were tried", kept, sessions)
+	if notInjected < 30 || sessions < 15 {
+		t.Errorf("%d transactions and %d sessions were tried", notInjected, sessions)
 	}
 }
 

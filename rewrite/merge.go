@@ -7,19 +7,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// mergeVersion is the first server whose MERGE heeds row security (CVE-2023-39418).
-const mergeVersion = 150004
+// minMergeVersion is the first server whose MERGE heeds row security (CVE-2023-39418).
+const minMergeVersion = 150004
 
 // mergeStmt visits MERGE.
 func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 	w.saw("MergeStmt")
-	if w.snap.ServerVersion() < mergeVersion {
+	if w.snap.ServerVersion() < minMergeVersion {
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"MERGE is not available to agents on this server").
 			WithHint("PostgreSQL heeds row security in MERGE from 15.4 on. Use INSERT, UPDATE and DELETE."))
 		return
 	}
-	w.within(s.WithClause, func(own *scope) map[string]bool {
+	w.withScope(s.WithClause, func(own *scope) map[string]bool {
 		var commands []string
 		for _, n := range s.MergeWhenClauses {
 			switch n.GetMergeWhenClause().GetCommandType() {
@@ -43,12 +43,12 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 		if t == nil {
 			return nil
 		}
-		if t.ref.fragment.stands() {
+		if t.ref.fragment.isView() {
 			w.refuseAt(refusal("MergeStmt(view)"), t.ref.start)
 			return nil
 		}
 		own.add(t.item)
-		w.fromItem(s.SourceRelation, own, nil, "")
+		w.fromItem(s.SourceRelation, own, nil, mayInject)
 		w.expr(s.JoinCondition)
 		for _, n := range s.MergeWhenClauses {
 			w.mergeWhen(t, n.GetMergeWhenClause())
@@ -57,14 +57,14 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 	})
 }
 
-func (w *walker) mergeWhen(t *written, c *sqltext.MergeWhenClause) {
+func (w *walker) mergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
 	w.saw("MergeWhenClause")
 	w.expr(c.Condition)
 	switch c.CommandType {
 	case sqltext.CMD_UPDATE:
 		w.setList(t, c.TargetList)
 	case sqltext.CMD_INSERT:
-		w.leaves(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
+		w.noteOmitted(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
 		if len(c.TargetList) == 0 {
 			known := !slices.ContainsFunc(c.Values, isStar)
 			w.impliedColumns(t, len(c.Values), known)
@@ -76,11 +76,11 @@ func (w *walker) mergeWhen(t *written, c *sqltext.MergeWhenClause) {
 				return
 			}
 			w.saw("ResTarget")
-			w.mayWrite(t, column.Name, t.table.Write.Insertable, column.Location)
-			w.part(column.Indirection)
+			w.checkWritable(t, column.Name, t.table.Write.Insertable, column.Location)
+			w.assignedParts(column.Indirection)
 		}
 		for _, n := range c.Values {
-			w.assigned(n)
+			w.assignedValue(n)
 		}
 	}
 }

@@ -11,92 +11,97 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// naming says how a function takes a name: which argument it is, for each number of arguments that there may be; what
-// judges it; and whether PostgreSQL reads the constant as a value, so that it fails as the statement is read, and tells
-// where the name stands.
-type naming struct {
-	at     map[int]int
-	judge  func(w *walker, written string, read bool) *sqlstate.Error
-	placed bool
+// nameArgument says how a function takes a name: as which argument, by the number of arguments; how the name is
+// checked; and whether PostgreSQL reads the constant as a value. In that case the statement fails as PostgreSQL parses
+// it, and the error has the name's position.
+type nameArgument struct {
+	position    map[int]int
+	check       func(w *walker, written string, read bool) *sqlstate.Error
+	readAsValue bool
 }
 
 var (
-	sole         = map[int]int{1: 0}
-	firstOfTwo   = map[int]int{2: 0}
-	firstOfThree = map[int]int{3: 0}
-	behindRole   = map[int]int{2: 0, 3: 1} // where a role may come first
+	onlyArgument         = map[int]int{1: 0}
+	firstArgumentOfTwo   = map[int]int{2: 0}
+	firstArgumentOfThree = map[int]int{3: 0}
+	argumentAfterRole    = map[int]int{2: 0, 3: 1} // where a role may come first
 )
 
-// takeNames are the functions that take a name: those that take a text, and those that take a regclass or a regtype.
-var takeNames = map[string]naming{
-	"has_table_privilege":           {at: behindRole, judge: (*walker).relationInText},
-	"has_any_column_privilege":      {at: behindRole, judge: (*walker).relationInText},
-	"has_sequence_privilege":        {at: behindRole, judge: (*walker).relationInText},
-	"has_column_privilege":          {at: map[int]int{3: 0, 4: 1}, judge: (*walker).relationInText},
-	"has_type_privilege":            {at: behindRole, judge: (*walker).namedType},
-	"has_function_privilege":        {at: behindRole, judge: (*walker).namedSignature},
-	"has_schema_privilege":          {at: behindRole, judge: (*walker).namedSchema},
-	"row_security_active":           {at: sole, judge: (*walker).relationInText},
-	"pg_get_serial_sequence":        {at: firstOfTwo, judge: (*walker).relationInText},
-	"pg_relation_is_updatable":      {at: firstOfTwo, judge: (*walker).relationInText, placed: true},
-	"pg_column_is_updatable":        {at: firstOfThree, judge: (*walker).relationInText, placed: true},
-	"pg_relation_is_publishable":    {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_relation_size":              {at: map[int]int{1: 0, 2: 0}, judge: (*walker).relationInText, placed: true},
-	"pg_table_size":                 {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_indexes_size":               {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_total_relation_size":        {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_partition_root":             {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_partition_tree":             {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_partition_ancestors":        {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_index_has_property":         {at: firstOfTwo, judge: (*walker).relationInText, placed: true},
-	"pg_index_column_has_property":  {at: firstOfThree, judge: (*walker).relationInText, placed: true},
-	"pg_get_replica_identity_index": {at: sole, judge: (*walker).relationInText, placed: true},
-	"pg_basetype":                   {at: sole, judge: (*walker).namedType, placed: true},
+// nameArguments are the functions that take a name: as text, or as a regclass or a regtype.
+var nameArguments = map[string]nameArgument{
+	"has_table_privilege":      {position: argumentAfterRole, check: (*walker).checkRelationName},
+	"has_any_column_privilege": {position: argumentAfterRole, check: (*walker).checkRelationName},
+	"has_sequence_privilege":   {position: argumentAfterRole, check: (*walker).checkRelationName},
+	"has_column_privilege":     {position: map[int]int{3: 0, 4: 1}, check: (*walker).checkRelationName},
+	"has_type_privilege":       {position: argumentAfterRole, check: (*walker).checkTypeName},
+	"has_function_privilege":   {position: argumentAfterRole, check: (*walker).checkSignature},
+	"has_schema_privilege":     {position: argumentAfterRole, check: (*walker).checkSchemaName},
+	"row_security_active":      {position: onlyArgument, check: (*walker).checkRelationName},
+	"pg_get_serial_sequence":   {position: firstArgumentOfTwo, check: (*walker).checkRelationName},
+	"pg_relation_is_updatable": {position: firstArgumentOfTwo, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_column_is_updatable": {position: firstArgumentOfThree, check: (*walker).checkRelationName,
+		readAsValue: true},
+	"pg_relation_is_publishable": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_relation_size": {position: map[int]int{1: 0, 2: 0}, check: (*walker).checkRelationName,
+		readAsValue: true},
+	"pg_table_size":          {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_indexes_size":        {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_total_relation_size": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_partition_root":      {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_partition_tree":      {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_partition_ancestors": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_index_has_property":  {position: firstArgumentOfTwo, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_index_column_has_property": {position: firstArgumentOfThree, check: (*walker).checkRelationName,
+		readAsValue: true},
+	"pg_get_replica_identity_index": {position: onlyArgument, check: (*walker).checkRelationName, readAsValue: true},
+	"pg_basetype":                   {position: onlyArgument, check: (*walker).checkTypeName, readAsValue: true},
 }
 
-// byName are the types whose values are made from names of the catalogs, with what judges a name; read tells that the
-// server reads a constant as a value of the type, and makes it of no text. Names of roles, operators, collations and of
-// what full text is made of show as they are.
-var byName = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
-	"regclass": (*walker).relationInText, "regtype": (*walker).namedType, "regproc": (*walker).namedFunction,
-	"regprocedure": (*walker).namedSignature, "regnamespace": (*walker).namedSchema,
+// nameTypes are the types whose values PostgreSQL makes from names of the catalogs, with their checks. read tells that
+// the server reads a constant as a value of the type, instead of converting a text. Agents may see all names of roles,
+// operators, collations and text search objects.
+var nameTypes = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
+	"regclass": (*walker).checkRelationName, "regtype": (*walker).checkTypeName, "regproc": (*walker).checkFunctionName,
+	"regprocedure": (*walker).checkSignature, "regnamespace": (*walker).checkSchemaName,
 }
 
-// namedCast judges 'name'::regclass and its kin, and lists of such names: what is not shown is answered as what is not
-// there, in PostgreSQL's words. Texts that are not constants, OIDs and parameters are beyond what the text tells.
-func (w *walker) namedCast(c *sqltext.TypeCast) {
+// checkNameCast checks 'name'::regclass and its kin, and lists of such names. A hidden object gets PostgreSQL's answer
+// for one that does not exist. It cannot check OIDs, parameters, and texts that are not constants.
+func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
-	judge := byName[name]
-	if !ok || judge == nil || schema != "" && schema != "pg_catalog" {
+	check := nameTypes[name]
+	if !ok || check == nil || schema != "" && schema != "pg_catalog" {
 		return
 	}
 	switch list := c.Arg.GetAArrayExpr(); {
 	case len(c.GetTypeName().GetArrayBounds()) == 0:
-		w.named(c.Arg, c.Arg.GetAConst() != nil, judge)
+		w.checkNameConstant(c.Arg, c.Arg.GetAConst() != nil, check)
 	case list != nil:
 		for _, n := range list.Elements {
-			w.named(n, n.GetAConst() != nil, judge)
+			w.checkNameConstant(n, n.GetAConst() != nil, check)
 		}
 	default:
 		if written, constant := constantString(c.Arg); constant && strings.ContainsAny(written, "{[") {
-			for _, element := range elements(written) {
-				w.judged(c.Arg, element, c.Arg.GetAConst() != nil, judge)
+			for _, element := range arrayElements(written) {
+				w.checkName(c.Arg, element, c.Arg.GetAConst() != nil, check)
 			}
 		}
 	}
 }
 
-// readsNoName refuses a type of names for what is read from a document: it would tell what is there.
-func (w *walker) readsNoName(t *sqltext.TypeName) {
-	if schema, name, ok := qualifiedName(t.GetNames()); ok && byName[name] != nil && (schema == "" || schema == "pg_catalog") {
+// refuseNameType refuses a type of names for columns that are read from a document: it would tell which names exist.
+func (w *walker) refuseNameType(t *sqltext.TypeName) {
+	if schema, name, ok := qualifiedName(t.GetNames()); ok && nameTypes[name] != nil &&
+		(schema == "" || schema == "pg_catalog") {
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction,
 			"columns of type %s are not available to agents here", name).
 			WithHint("Read the names as text."), t.Location)
 	}
 }
 
-// elements are the texts that an array's text holds, of any dimension. What is no array gives anything.
-func elements(text string) []string {
+// arrayElements are the elements in an array's text, of any dimension. For a text that is no array the result has no
+// meaning.
+func arrayElements(text string) []string {
 	var (
 		out            []string
 		element        strings.Builder
@@ -121,13 +126,13 @@ func elements(text string) []string {
 	return append(out, element.String())
 }
 
-// namedArguments judges the constant where a function takes a name, or is a type's name.
-func (w *walker) namedArguments(name string, args []*sqltext.Node) {
-	n := takeNames[name]
-	if judge := byName[name]; judge != nil {
-		n = naming{at: sole, judge: judge, placed: true}
+// checkNameArguments checks the constant where a function, or a type in its place, takes a name.
+func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
+	n := nameArguments[name]
+	if check := nameTypes[name]; check != nil {
+		n = nameArgument{position: onlyArgument, check: check, readAsValue: true}
 	}
-	i, takes := n.at[len(args)]
+	i, takes := n.position[len(args)]
 	if !takes {
 		return
 	}
@@ -135,69 +140,70 @@ func (w *walker) namedArguments(name string, args []*sqltext.Node) {
 	if named := arg.GetNamedArgExpr(); named != nil {
 		arg = named.Arg
 	}
-	if name == "pg_basetype" && arg.GetAConst() == nil { // no text becomes a regtype by itself
+	if name == "pg_basetype" && arg.GetAConst() == nil { // there is no implicit cast from text to regtype
 		return
 	}
-	w.named(arg, n.placed && arg.GetAConst() != nil, n.judge)
-	// another argument may be one that there is no such function for, which PostgreSQL says before
-	if n.placed && len(args) > 1 {
-		w.named(arg, arg.GetAConst() != nil, (*walker).nowhereInText)
+	w.checkNameConstant(arg, n.readAsValue && arg.GetAConst() != nil, n.check)
+	// If another argument has a type that no such function takes, PostgreSQL says that first.
+	if n.readAsValue && len(args) > 1 {
+		w.checkNameConstant(arg, arg.GetAConst() != nil, (*walker).checkUnknownRelation)
 	}
 }
 
-func (w *walker) named(n *sqltext.Node, placed bool, judge func(w *walker, written string, read bool) *sqlstate.Error) {
+func (w *walker) checkNameConstant(n *sqltext.Node, placed bool,
+	check func(w *walker, written string, read bool) *sqlstate.Error) {
 	if written, constant := constantString(n); constant {
-		w.judged(n, written, placed, judge)
+		w.checkName(n, written, placed, check)
 	}
 }
 
-func (w *walker) judged(n *sqltext.Node, written string, placed bool,
-	judge func(w *walker, written string, read bool) *sqlstate.Error) {
+func (w *walker) checkName(n *sqltext.Node, written string, placed bool,
+	check func(w *walker, written string, read bool) *sqlstate.Error) {
 	if w.refused != nil {
 		return
 	}
-	if w.refused = judge(w, written, placed); w.refused != nil && placed {
+	if w.refused = check(w, written, placed); w.refused != nil && placed {
 		w.refused = w.refused.At(w.source.Position(n.GetAConst().GetLocation()))
 	}
 }
 
-// absent is PostgreSQL's answer to a name that leads nowhere.
-func absent(code sqlstate.Code, kind, name string) *sqlstate.Error {
+// doesNotExist is PostgreSQL's answer to a name that it does not find.
+func doesNotExist(code sqlstate.Code, kind, name string) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
 }
 
-// softErrors is the first server that does not say which part of a name there is not, where it reads the name as a value.
-const softErrors = 160000
+// softErrorVersion is the first server that does not say which part of a name is missing where it reads the name as a
+// value.
+const softErrorVersion = 160000
 
-// relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to
-// complain of, as it does whatever there is; but for those that it would look for as the statement runs, behind the
-// description of the result: no refusal comes there.
-func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
+// checkRelationName refuses the name of a hidden relation. For a name that does not exist the server has its error, the
+// same whatever there is. But for a name that it looks up at run time it would send the description of the result
+// first. No refusal of ours can come there, so such a name is refused here as well.
+func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 {
 		return nil
 	}
-	schema, name := lastTwo(parts)
+	schema, name := schemaAndName(parts)
 	switch own := catalog.IsOwnSchema(schema); {
-	case own && (!read || w.snap.ServerVersion() < softErrors):
-		return absent(sqlstate.UndefinedSchema, "schema", schema)
-	case !own && !w.hidesName(schema, name) && (read || !w.leadsNowhere(schema, name)):
+	case own && (!read || w.snap.ServerVersion() < softErrorVersion):
+		return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+	case !own && !w.isHiddenName(schema, name) && (read || !w.isUnknownRelation(schema, name)):
 		return nil
 	}
 	if schema != "" {
 		name = schema + "." + name
 	}
-	return absent(sqlstate.UndefinedTable, "relation", name)
+	return doesNotExist(sqlstate.UndefinedTable, "relation", name)
 }
 
-// leadsNowhere tells whether there is no relation and no index of that name. Of schemas without relations the server
-// knows.
-func (w *walker) leadsNowhere(schema, name string) bool {
-	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRow(schema, name)
+// isUnknownRelation tells whether no relation and no index has that name. The server reports schemas without relations.
+func (w *walker) isUnknownRelation(schema, name string) bool {
+	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRowType(schema, name)
 }
 
-// isNoRow tells whether there is no relation of that name, whose row would be a type.
-func (w *walker) isNoRow(schema, name string) bool {
+// isNoRowType tells whether no relation has that name: then there is no row type of the name.
+func (w *walker) isNoRowType(schema, name string) bool {
 	_, found := w.snap.ResolveRelation(schema, name)
 	return !found && (schema == "" || w.hasRelations(schema))
 }
@@ -206,44 +212,44 @@ func (w *walker) hasRelations(schema string) bool {
 	return slices.ContainsFunc(w.snap.Relations(), func(r *catalog.Relation) bool { return r.Name.Schema == schema })
 }
 
-// nowhereInText tells of the name of a relation that there is not.
-func (w *walker) nowhereInText(written string, _ bool) *sqlstate.Error {
+// checkUnknownRelation refuses the name of a relation that does not exist.
+func (w *walker) checkUnknownRelation(written string, _ bool) *sqlstate.Error {
 	if isOID(written) {
 		return nil
 	}
-	return w.relationInText(written, false)
+	return w.checkRelationName(written, false)
 }
 
-// isOID tells whether PostgreSQL reads a text as the OID of something, or of nothing.
+// isOID tells whether PostgreSQL reads a text as an OID, or as "-".
 func isOID(written string) bool { return written == "-" || strings.Trim(written, "0123456789") == "" }
 
-// hidesName tells whether there is a relation or an index of that name that is not shown.
-func (w *walker) hidesName(schema, name string) bool {
+// isHiddenName tells whether a hidden relation or index has that name.
+func (w *walker) isHiddenName(schema, name string) bool {
 	if index := w.snap.ResolveIndex(schema, name); index != nil {
 		return !isIndexShown(w.snap, w.pol, index)
 	}
-	return w.hidesRelation(schema, name)
+	return w.isHiddenRelation(schema, name)
 }
 
-// hidesRelation tells whether there is a relation of that name that is not shown.
-func (w *walker) hidesRelation(schema, name string) bool {
+// isHiddenRelation tells whether a hidden relation has that name.
+func (w *walker) isHiddenRelation(schema, name string) bool {
 	relation, found := w.snap.ResolveRelation(schema, name)
 	return found && !isShown(w.snap, w.pol, relation)
 }
 
-// namedType tells of the row type of a relation that is not shown, and of the array of them.
-func (w *walker) namedType(written string, read bool) *sqlstate.Error {
+// checkTypeName refuses the row type of a hidden relation, and the array type of it.
+func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	t := parseType(written)
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && catalog.IsOwnSchema(schema) {
-		return absent(sqlstate.UndefinedSchema, "schema", schema)
+		return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
 	}
 	if !ok || len(w.snap.TypesNamed(schema, name)) > 0 {
 		return nil
 	}
 	of, array := strings.CutPrefix(name, "_")
-	hidden := w.hidesRelation(schema, name) || array && w.hidesRelation(schema, of)
-	nowhere := !read && w.isNoRow(schema, name) && !(array && !w.isNoRow(schema, of))
+	hidden := w.isHiddenRelation(schema, name) || array && w.isHiddenRelation(schema, of)
+	nowhere := !read && w.isNoRowType(schema, name) && !(array && !w.isNoRowType(schema, of))
 	if !hidden && !nowhere {
 		return nil
 	}
@@ -253,19 +259,19 @@ func (w *walker) namedType(written string, read bool) *sqlstate.Error {
 	if len(t.GetArrayBounds()) > 0 {
 		name += "[]"
 	}
-	return absent(sqlstate.UndefinedObject, "type", name)
+	return doesNotExist(sqlstate.UndefinedObject, "type", name)
 }
 
-// namedFunction tells of functions that are not shown.
-func (w *walker) namedFunction(written string, read bool) *sqlstate.Error {
-	return w.functionInText(written, written, read)
+// checkFunctionName refuses hidden functions.
+func (w *walker) checkFunctionName(written string, read bool) *sqlstate.Error {
+	return w.checkFunctionText(written, written, read)
 }
 
-// namedSignature does where the types of the arguments follow, and tells of these first, as PostgreSQL does.
-func (w *walker) namedSignature(written string, read bool) *sqlstate.Error {
+// checkSignature does so where the types of the arguments follow. It checks these first, as PostgreSQL does.
+func (w *walker) checkSignature(written string, read bool) *sqlstate.Error {
 	name, args, _ := strings.Cut(written, "(")
 	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")
-	if !signature { // the server says what is missing, and looks for nothing
+	if !signature { // the server reports the missing parenthesis, and looks nothing up
 		return nil
 	}
 	for _, arg := range strings.Split(args, ",") {
@@ -273,28 +279,28 @@ func (w *walker) namedSignature(written string, read bool) *sqlstate.Error {
 		if t == nil {
 			continue
 		}
-		if refused := w.namedType(arg, read); refused != nil {
+		if refused := w.checkTypeName(arg, read); refused != nil {
 			return refused
 		}
-		// PostgreSQL says of the first that is not there
+		// PostgreSQL reports the first one that does not exist
 		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 {
 			return nil
 		}
 	}
-	return w.functionInText(name, written, read)
+	return w.checkFunctionText(name, written, read)
 }
 
-func (w *walker) functionInText(written, whole string, read bool) *sqlstate.Error {
+func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 || isOID(whole) {
 		return nil
 	}
-	schema, name := lastTwo(parts)
+	schema, name := schemaAndName(parts)
 	if catalog.IsOwnSchema(schema) {
-		if w.snap.ServerVersion() < softErrors {
-			return absent(sqlstate.UndefinedSchema, "schema", schema)
+		if w.snap.ServerVersion() < softErrorVersion {
+			return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
 		}
-		return absent(sqlstate.UndefinedFunction, "function", whole)
+		return doesNotExist(sqlstate.UndefinedFunction, "function", whole)
 	}
 	found := w.snap.FunctionsNamed(schema, name)
 	switch {
@@ -305,32 +311,32 @@ func (w *walker) functionInText(written, whole string, read bool) *sqlstate.Erro
 		schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
 		return nil
 	}
-	for _, f := range found { // none: the name leads nowhere
-		if w.known(f) || f.Name.Schema == "information_schema" {
+	for _, f := range found { // none: the name does not exist
+		if w.isKnownFunction(f) || f.Name.Schema == "information_schema" {
 			return nil
 		}
 	}
-	return absent(sqlstate.UndefinedFunction, "function", whole)
+	return doesNotExist(sqlstate.UndefinedFunction, "function", whole)
 }
 
-// namedSchema tells of the schemas of our own.
-func (w *walker) namedSchema(written string, _ bool) *sqlstate.Error {
+// checkSchemaName refuses our own schemas.
+func (w *walker) checkSchemaName(written string, _ bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
 		return nil
 	}
-	return absent(sqlstate.UndefinedSchema, "schema", parts[0])
+	return doesNotExist(sqlstate.UndefinedSchema, "schema", parts[0])
 }
 
-// lastTwo are the schema and the name of a written name; a database in front is left to the server.
-func lastTwo(parts []string) (schema, name string) {
+// schemaAndName are the last two parts of a name. The server checks a database in front.
+func schemaAndName(parts []string) (schema, name string) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
 	return schema, parts[len(parts)-1]
 }
 
-// isShown tells whether the catalogs that agents see have a relation, or it numbers rows of one.
+// isShown tells whether the catalogs that agents see have a relation, or it is a sequence of one.
 func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	if n.Schema == "pg_catalog" || n.Schema == "information_schema" {
 		return true
@@ -349,11 +355,12 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	return slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == n })
 }
 
-// isIndexShown tells whether the catalogs that agents see have an index: that of a table that they have, where it names
-// no hidden column.
+// isIndexShown tells whether the catalogs that agents see have an index: its table is shown, and it has no hidden
+// column.
 func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) bool {
 	if !i.Plain || !isShown(snap, p, i.Table) ||
-		slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.ReadableByName }) {
+		slices.ContainsFunc(p.Children(),
+			func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.ReadableByName }) {
 		return false
 	}
 	t, _ := p.Table(i.Table)
@@ -362,7 +369,7 @@ func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) 
 	})
 }
 
-// lowerASCII is how PostgreSQL writes a name that is not quoted, where text is UTF-8.
+// lowerASCII folds an unquoted name as PostgreSQL does in UTF-8.
 func lowerASCII(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -406,7 +413,7 @@ func splitName(text string) []string {
 		if part == "" {
 			return nil
 		}
-		for len(part) > 63 { // PostgreSQL cuts names off
+		for len(part) > 63 { // PostgreSQL truncates names
 			_, size := utf8.DecodeLastRuneInString(part)
 			part = part[:len(part)-size]
 		}

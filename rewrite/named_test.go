@@ -133,7 +133,7 @@ func TestNamesOfAllRelations(t *testing.T) {
 		if shown {
 			there++
 		}
-		shown = shown || childRefusal(r.pol, name) != ""
+		shown = shown || childRefusalHint(r.pol, name) != ""
 		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name.SQL()) + "::regclass",
 			"SELECT has_table_privilege(" + catalog.QuoteLiteral(name.SQL()) + ", 'SELECT')"} {
 			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
@@ -186,7 +186,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 // No value of a type that is made from names comes out of a document, whichever type it is.
 func TestNamesInDocuments(t *testing.T) {
 	r := rewriter(t, RLS)
-	for name := range byName {
+	for name := range nameTypes {
 		for _, place := range []string{
 			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)",
 			"SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
@@ -220,7 +220,7 @@ func TestSplitName(t *testing.T) {
 func TestWhatTakesNames(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var types []string
-	for name := range byName {
+	for name := range nameTypes {
 		types = append(types, name)
 	}
 	rows, err := conn.Query(context.Background(), `SELECT p.proname, p.pronargs, array_position(p.proargtypes::oid[], t.oid) FROM pg_proc AS p JOIN pg_type AS t ON t.oid = ANY (p.proargtypes)
@@ -239,7 +239,7 @@ func TestWhatTakesNames(t *testing.T) {
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
 			continue
 		}
-		if i, takes := takeNames[name].at[args]; !takes || i != at { // an oidvector begins at 0
+		if i, takes := nameArguments[name].position[args]; !takes || i != at { // an oidvector begins at 0
 			t.Errorf("%s: argument %d of %d is not judged", name, at, args)
 		}
 	}

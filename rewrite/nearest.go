@@ -14,20 +14,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Which of the visible rows an approximate index finds depends on the hidden ones in its graph or its lists. So a
-// statement that is a search for the nearest k reads its table behind OFFSET 0, where the planner cannot order it by an
-// index, with its WHERE.
+// Which of the visible rows an approximate index finds depends on the hidden rows in its graph or lists. So a statement
+// that is a search for the nearest k reads its table, with its WHERE, behind OFFSET 0. There the planner cannot sort it
+// by an index.
 //
-// Where the policy accepts that, or no row is hidden, the index is asked first. It gives up after some rows, whether or
-// not those it found are visible, and the search may come back with fewer than k although more are visible. It is
-// therefore sent with its exact twin, which runs only if the search found fewer than it was asked for.
+// If the policy accepts that dependence, or no row is hidden, the statement asks the index first. The index gives up
+// after some rows, whether or not those it found are visible. So the search may return fewer than k rows although more
+// are visible. The rewriter therefore adds its exact twin, which runs only if the search found fewer rows than asked
+// for.
 
-// distances are the operators of pgvector that an index can order by.
-var distances = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
+// distanceOperators are the operators of pgvector that an index can sort by.
+var distanceOperators = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
 
-// searchesNearest tells whether the one statement of the text is a search for the nearest rows of a table with an
+// isNearestSearch tells whether the one statement of the text is a search for the nearest rows of a table with an
 // approximate index, and nothing else.
-func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
+func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if len(tree.Stmts) != 1 {
 		return false
 	}
@@ -39,26 +40,27 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 		len(s.SortClause) == 0 || limitOf(s) == "" || s.LimitOption != sqltext.LIMIT_OPTION_COUNT {
 		return false
 	}
-	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == s.FromClause[0].GetRangeVar() })
+	at := slices.IndexFunc(w.references,
+		func(ref *reference) bool { return ref.rangeVar == s.FromClause[0].GetRangeVar() })
 	if at < 0 {
 		return false
 	}
 	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate ||
-		ref.kept == "a whole-row reference" || w.tableOID {
+		ref.notInjectedBecause == wholeRowReference || w.namesTableOID {
 		return false
 	}
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
 		return false
 	}
-	// A window or an aggregate goes over all rows that the index finds, and says so in each row that comes back: their
-	// number is right, what they hold is not.
-	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.aggregates(s) {
+	// A window or an aggregate goes over all rows that the index finds, and returns its result in each row. The number of
+	// rows would be right, their content would not.
+	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.isGrouped(s) {
 		return false
 	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 }
 
-// isDistance tells whether a sort key is a distance: written there, or named or numbered in the target list.
+// isDistance tells whether a sort key is a distance: itself, or by the name or number of a target.
 func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
 	return distanceOf(key, targets) != nil
 }
@@ -66,7 +68,8 @@ func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
 // distanceOf is the distance that a sort key is, or nil.
 func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	if x := key.GetAExpr(); x != nil {
-		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP && slices.Contains(distances, name) {
+		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP &&
+			slices.Contains(distanceOperators, name) {
 			return key
 		}
 		return nil
@@ -89,7 +92,7 @@ func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	return distanceOf(val, nil)
 }
 
-// limitOf writes the limit out where it is a number or a parameter, else returns "".
+// limitOf writes the limit if it is a number or a parameter, else returns "".
 func limitOf(s *sqltext.SelectStmt) string {
 	if p := s.LimitCount.GetParamRef(); p != nil {
 		return "$" + strconv.Itoa(int(p.Number))
@@ -109,11 +112,10 @@ const (
 		"OPERATOR(pg_catalog.<) COALESCE(%[1]s, 0)"
 )
 
-// An index that has rows fails on a vector of other dimensions, whether or not they are visible; so the search is made
-// only if there is a visible row for it to find, in which no column of the distance is null: what is null is in no
-// index.
+// An index with rows fails for a vector of other dimensions, whether or not its rows are visible. So the search runs
+// only if there is a visible row for it to find, in which no column of the distance is NULL: no index has NULLs.
 
-// withExactTwin adds the exact twin to a search in its rewritten form. False: it cannot be written so, and is text.
+// withExactTwin adds the exact twin to a rewritten search. ok is false if it cannot be written so; then out is text.
 func withExactTwin(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	unchanged := func() (string, func(int) int, bool, *sqlstate.Error) {
 		return text, func(p int) int { return p }, false, nil
@@ -130,7 +132,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 		return unchanged()
 	}
 	comment, near := text[:tokens[0].Start], text[tokens[0].Start:tokens[len(tokens)-1].End]
-	exact, ok := fenced(near)
+	exact, ok := fencedSearch(near)
 	if !ok {
 		return unchanged()
 	}
@@ -140,12 +142,12 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	}
 	search := nearTree.Stmts[0].GetStmt().GetSelectStmt()
 	limit := limitOf(search)
-	columns, known := measured(search)
+	columns, known := distanceColumns(search)
 	from, where, found := fromAndWhere(near)
 	if limit == "" || !known || !found {
 		return unchanged()
 	}
-	present := presence(columns)
+	present := notNullTests(columns)
 	conditions := present.tests
 	if where != "" {
 		where = "(" + where + ")"
@@ -158,7 +160,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	head, middle, tail := comment+nearHead, nearGuard+rows+fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
 	out = head + near + middle + exact.text + tail
 
-	// The intended tree: that of the frame around trees that are known.
+	// The intended tree: the frame's, with known trees in it.
 	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
 	if refused != nil {
 		return "", nil, false, refused
@@ -167,7 +169,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	guarded := union.GetWithClause().GetCtes()[0].GetCommonTableExpr().Ctequery.GetSelectStmt()
 	guarded.FromClause[0].GetRangeSubselect().Subquery = nearTree.Stmts[0].Stmt
 	exists := guarded.WhereClause.GetSubLink().GetSubselect().GetSelectStmt()
-	exists.FromClause, exists.WhereClause = search.FromClause, and(conditions)
+	exists.FromClause, exists.WhereClause = search.FromClause, conjunction(conditions)
 	twin, cloned := proto.Clone(nearTree.Stmts[0].Stmt).(*sqltext.Node)
 	if !cloned || !exact.apply(twin.GetSelectStmt()) {
 		return unchanged()
@@ -184,27 +186,28 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 			return p
 		case p <= before+length:
 			return max(p-before, 1) + skipped
-		default: // in the twin: what it says of the statement it has said of the search before
+		default: // in the twin: the search has reported the same before
 			return skipped + 1
 		}
 	}, true, nil
 }
 
-// mayApproximate tells whether a search may ask an approximate index of its table: the policy accepts what hidden rows
-// tell by that, or none is hidden.
-func (w *walker) mayApproximate(search *sqltext.RangeVar) bool {
+// mayUseApproximateIndex tells whether a search may ask an approximate index of its table: the policy accepts what that
+// tells of hidden rows, or no row is hidden.
+func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
 	if at < 0 || w.references[at].fragment == nil {
 		return false
 	}
 	f := w.references[at].fragment
 	table, listed := w.pol.Table(w.references[at].name)
-	return listed && (table.Approximate || f.open && f.aggregate == nil)
+	return listed && (table.Approximate || f.showsAllRows && f.aggregate == nil)
 }
 
-// exactly is a search in its rewritten form with its table behind OFFSET 0. False: it cannot be written so, and is text.
-func exactly(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
-	exact, ok := fenced(text)
+// fenceSearch writes a rewritten search with its table behind OFFSET 0. ok is false if it cannot be written so; then
+// out is text.
+func fenceSearch(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+	exact, ok := fencedSearch(text)
 	if !ok {
 		return text, nil, false, nil
 	}
@@ -221,8 +224,8 @@ func exactly(text string) (out string, position func(int) int, ok bool, refused 
 	return exact.text, exact.position, true, nil
 }
 
-// measured are the columns whose distance a search sorts by.
-func measured(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
+// distanceColumns are the columns whose distance a search sorts by.
+func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	key := distanceOf(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 	if key == nil {
 		return nil, false
@@ -233,8 +236,8 @@ func measured(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	return sqltext.Columns(key), true
 }
 
-// presence is that columns are not null, as a text and as its trees.
-func presence(columns []*sqltext.ColumnRef) (out struct {
+// notNullTests are the tests that columns are not NULL, as a text and as trees.
+func notNullTests(columns []*sqltext.ColumnRef) (out struct {
 	text  string
 	tests []*sqltext.Node
 }) {
@@ -258,18 +261,19 @@ func presence(columns []*sqltext.ColumnRef) (out struct {
 	return out
 }
 
-// and is the tree of conditions that are all to hold.
-func and(conditions []*sqltext.Node) *sqltext.Node {
+// conjunction joins conditions by AND.
+func conjunction(conditions []*sqltext.Node) *sqltext.Node {
 	switch len(conditions) {
 	case 0:
 		return nil
 	case 1:
 		return conditions[0]
 	}
-	return &sqltext.Node{Node: &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{Boolop: sqltext.AND_EXPR, Args: conditions}}}
+	return &sqltext.Node{Node: &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{Boolop: sqltext.AND_EXPR,
+		Args: conditions}}}
 }
 
-// fromAndWhere is the text of a search from FROM on, up to WHERE, and what stands behind that up to ORDER BY.
+// fromAndWhere is the text of a search from FROM to WHERE, and the text of its condition up to ORDER BY.
 func fromAndWhere(text string) (items, condition string, ok bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -290,7 +294,7 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 		case from >= 0 && where < 0 && strings.EqualFold(source.String(t), "where"):
 			where = i
 		case from >= 0 && isOrderBy(source, i):
-			// Up to the token before: what a comment is behind is not to be in it.
+			// Up to the token before: a comment in front of WHERE or ORDER BY is not to be in it.
 			start, last := source.Tokens[from].Start, source.Tokens[i-1].End
 			if where < 0 {
 				return text[start:last], "", true
@@ -307,27 +311,27 @@ func isFrom(source *sqltext.Source, i int) bool {
 		(i == 0 || !strings.EqualFold(source.String(source.Tokens[i-1]), "distinct"))
 }
 
-// fence is the edit that keeps a search's table from being read in an index's order.
-type fence struct {
+// fencedText is a search whose table no index can sort, and the same change of its tree.
+type fencedText struct {
 	text     string
 	position func(int) int
 	apply    func(*sqltext.SelectStmt) bool
 }
 
-// fenced writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c OFFSET 0)
-// AS t. The condition goes with the table, so that the other indexes serve it.
-func fenced(text string) (fence, bool) {
+// fencedSearch writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c
+// OFFSET 0) AS t. The condition moves inside, so that the other indexes serve it.
+func fencedSearch(text string) (fencedText, bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	tree, refused := source.Parse()
 	if refused != nil || len(tree.Stmts) != 1 {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
 	if len(s.GetFromClause()) != 1 {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	var name string
 	table := s.FromClause[0].GetRangeVar()
@@ -339,25 +343,25 @@ func fenced(text string) (fence, bool) {
 	case item.GetRangeSubselect() != nil:
 		name = item.GetRangeSubselect().GetAlias().GetAliasname()
 	}
-	start, end, found := searched(source)
+	start, end, found := searchSpan(source)
 	if name == "" || !found {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	edits, ok := withoutSchema(source, tree, table, start, end)
 	if !ok {
-		return fence{}, false
+		return fencedText{}, false
 	}
 	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "},
 		sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
 	spliced, refused := sqltext.Splice(source.Text, edits)
 	if refused != nil {
-		return fence{}, false
+		return fencedText{}, false
 	}
-	return fence{
+	return fencedText{
 		text:     spliced.Text,
 		position: spliced.Position,
 		apply: func(s *sqltext.SelectStmt) bool {
-			item, refused := behindOffset(name, s.FromClause, s.WhereClause)
+			item, refused := offsetZeroItem(name, s.FromClause, s.WhereClause)
 			if refused != nil {
 				return false
 			}
@@ -373,9 +377,9 @@ func fenced(text string) (fence, bool) {
 	}, true
 }
 
-// behindOffset is the tree of an item of FROM that reads others, with a condition, where the planner moves nothing into
-// it.
-func behindOffset(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
+// offsetZeroItem is the tree of an item of FROM that reads others with a condition, and into which the planner moves
+// nothing.
+func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
 	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
 	if refused != nil {
 		return nil, refused
@@ -393,9 +397,9 @@ func isOrderBy(source *sqltext.Source, i int) bool {
 		strings.EqualFold(source.String(source.Tokens[i+1]), "by")
 }
 
-// searched is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at the ORDER of
-// ORDER BY, but before a comment.
-func searched(source *sqltext.Source) (start, end int32, found bool) {
+// searchSpan is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at ORDER BY,
+// without a comment before it.
+func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {
 		switch t.Kind {
@@ -415,15 +419,15 @@ func searched(source *sqltext.Source) (start, end int32, found bool) {
 	return 0, 0, false
 }
 
-// qualifiedBy tells whether a column is named with the schema of a table, by which the subselect in its place is not
-// known.
+// qualifiedBy tells whether a column is named with the schema of a table. The subselect in the table's place has no
+// schema.
 func qualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
 	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname &&
 		c.Fields[1].GetString_().GetSval() == r.Relname
 }
 
-// withoutSchema are the edits that take the schema away where a column is named with it, outside of what is put into
-// the subselect. In a statement with sub-selects the name alone might be another table's.
+// withoutSchema are the edits that drop the schema of such columns outside of the subselect. It refuses statements with
+// sub-selects, where the name alone might mean another table.
 func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start,
 	end int32) ([]sqltext.Edit, bool) {
 	var edits []sqltext.Edit

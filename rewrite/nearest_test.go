@@ -13,7 +13,7 @@ func TestExactTwin(t *testing.T) {
 		") AS pgconsent_search WHERE EXISTS (SELECT 1 ",
 		")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
 		") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE("
-	for text, want := range map[string]struct{ exact, rows string }{
+	for text, want := range map[string]struct{ exact, resultColumns string }{
 		"SELECT id FROM public.notes ORDER BY emb <-> '[1]' LIMIT 10": {
 			"SELECT id FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 10", "FROM public.notes WHERE emb IS NOT NULL"},
 		"SELECT n.id FROM public.notes AS n WHERE n.a = 1 OR n.b ORDER BY n.emb <-> $1 LIMIT $2 OFFSET 3": {
@@ -58,7 +58,7 @@ func TestExactTwin(t *testing.T) {
 		rows, rest, _ := strings.Cut(rest, enough)
 		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
 		twin, again, _ := strings.Cut(rest, short)
-		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.rows ||
+		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.resultColumns ||
 			again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}
@@ -87,13 +87,13 @@ func TestExactTwin(t *testing.T) {
 // Where the index may not be asked, the search is its twin, and says where its mistakes are.
 func TestExactSearch(t *testing.T) {
 	const text = "/*ä*/SELECT s.t.id FROM s.t WHERE a = 'ö' ORDER BY s.t.e <-> $1 LIMIT $2"
-	got, position, ok, refused := exactly(text)
+	got, position, ok, refused := fenceSearch(text)
 	if want :=
 		"/*ä*/SELECT t.id FROM (SELECT * FROM s.t WHERE a = 'ö' OFFSET 0) AS t ORDER BY t.e <-> $1 LIMIT $2"; refused != nil || !ok || got != want {
 		t.Fatalf("%v %v\n%s", ok, refused, got)
 	}
 	// A column may be called order.
-	if got, _, ok, refused := exactly("SELECT m.id FROM s.t AS m WHERE m.order = 1 ORDER BY m.order, m.e <-> $1 LIMIT 3"); refused != nil || !ok ||
+	if got, _, ok, refused := fenceSearch("SELECT m.id FROM s.t AS m WHERE m.order = 1 ORDER BY m.order, m.e <-> $1 LIMIT 3"); refused != nil || !ok ||
 		got != "SELECT m.id FROM (SELECT * FROM s.t AS m WHERE m.order = 1 OFFSET 0) AS m ORDER BY m.order, m.e <-> $1 LIMIT 3" {
 		t.Errorf("%v %v\n%s", ok, refused, got)
 	}
@@ -106,7 +106,7 @@ func TestExactSearch(t *testing.T) {
 	for _, text := range []string{
 		"SELECT s.t.id FROM s.t WHERE EXISTS (SELECT FROM s.b) ORDER BY s.t.e <-> '[1]' LIMIT 3",
 		"SELECT 1; SELECT 2", "SELECT id FROM a.b, c.d ORDER BY e <-> f LIMIT 1"} {
-		if got, _, ok, refused := exactly(text); ok || refused != nil || got != text {
+		if got, _, ok, refused := fenceSearch(text); ok || refused != nil || got != text {
 			t.Errorf("%s: %v\n%s", text, refused, got)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// newerSyntax is what PostgreSQL 17 and 18 added for statements that agents may otherwise send. The parser has the
-// grammar of 16: what it cannot read is refused, and where the server would have taken it, the refusal says so.
+// newerSyntax is what PostgreSQL 17 and 18 added to statements that agents may send otherwise. The parser has the
+// grammar of 16, and does not parse it. Where the server would take it, the refusal says so.
 var newerSyntax = []struct {
 	what    string
 	since   int // major version
@@ -78,7 +78,7 @@ var newerSyntax = []struct {
 	},
 }
 
-// newerThanTheParser tells a syntax error of the parser from syntax that the server has and the parser has not.
+// newerThanTheParser replaces a syntax error of the parser where the server knows the syntax.
 func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion int) *sqlstate.Error {
 	if e.Code != sqlstate.SyntaxError || e.Position == 0 {
 		return e
@@ -92,7 +92,7 @@ func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion
 	return e
 }
 
-// newerFunction is the refusal of a call that is newer syntax although it reads like a call, or nil.
+// newerFunction is the refusal of newer syntax that reads like a call, or nil.
 func newerFunction(name string, serverVersion int) *sqlstate.Error {
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(name+"(") {

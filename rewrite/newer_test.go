@@ -91,7 +91,7 @@ func TestTypesNamedInTexts(t *testing.T) {
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		w.typeInText("pg_input_is_valid", tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val.GetFuncCall())
+		w.checkInputType("pg_input_is_valid", tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val.GetFuncCall())
 		if got := w.refused == nil; got != want {
 			t.Errorf("%q: %v, %v", text, got, w.refused)
 		}

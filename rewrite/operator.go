@@ -24,7 +24,7 @@ func (w *walker) operatorExpr(x *sqltext.A_Expr) {
 	}
 }
 
-// operator judges the name of an operator. It keeps its spelling: OPERATOR(schema.x) would change its precedence.
+// operator checks the name of an operator. The name stays as it is: OPERATOR(schema.x) would change its precedence.
 func (w *walker) operator(parts []*sqltext.Node, location int32) {
 	schema, name, ok := qualifiedName(parts)
 	if !ok {
@@ -34,20 +34,20 @@ func (w *walker) operator(parts []*sqltext.Node, location int32) {
 	w.operatorNamed(schema, name, location)
 }
 
-// equality judges the operator that IN, USING, NATURAL and CASE x WHEN use without naming it.
+// equality checks the operator that IN, USING, NATURAL and CASE x WHEN use without naming it.
 func (w *walker) equality() { w.operatorNamed("", "=", -1) }
 
 func (w *walker) operatorNamed(schema, name string, location int32) {
 	if w.refused != nil {
 		return
 	}
-	w.prefixes = w.prefixes || name == "^@"
+	w.hasPrefixOperator = w.hasPrefixOperator || name == "^@"
 	unavailable := func(hint string, args ...any) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
 			"operator %s is not available to agents", name).WithHint(hint, args...), location)
 	}
 	found := (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogOperator(name)
-	if found && !operatorList.allows(ofCatalog, name) {
+	if found && !operatorList.allows(catalogKey, name) {
 		unavailable("This version of pgconsent does not know it, and allows no operator that it does not know.")
 		return
 	}

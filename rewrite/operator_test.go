@@ -66,10 +66,10 @@ func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 	r := rewriter(t, Both)
 	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",
 		"<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {
-		was := operatorList[ofCatalog][name]
-		delete(operatorList[ofCatalog], name)
+		was := operatorList[catalogKey][name]
+		delete(operatorList[catalogKey], name)
 		_, refused := r.Rewrite(sql, false)
-		operatorList[ofCatalog][name] = was
+		operatorList[catalogKey][name] = was
 		if refused == nil {
 			t.Errorf("%s: operator %s is in no data file", sql, name)
 		}
@@ -85,10 +85,10 @@ func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 		}
 	}
 	for name, sql := range map[string]string{"int4": "SELECT '1'::integer", "text": "SELECT CAST(1 AS text)", "jsonb": "SELECT jsonb '{}'"} {
-		was := typeList[ofCatalog][name]
-		delete(typeList[ofCatalog], name)
+		was := typeList[catalogKey][name]
+		delete(typeList[catalogKey], name)
 		_, refused := r.Rewrite(sql, false)
-		typeList[ofCatalog][name] = was
+		typeList[catalogKey][name] = was
 		if refused == nil {
 			t.Errorf("%s: type %s is in no data file", sql, name)
 		}

@@ -13,7 +13,7 @@ func TestRulesAreParsedWhenNeeded(t *testing.T) {
 	rules := 0
 	parsing := testing.AllocsPerRun(1, func() {
 		rules = 0
-		for _, f := range r.protected {
+		for _, f := range r.fragments {
 			if f.subquery != nil {
 				_, _ = sqltext.Parse("SELECT FROM " + f.sql + " AS x")
 				rules++

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// pin fixes the arguments that the policy pins, whatever is passed. What was passed stays in the text where it is never
-// evaluated, so that parameters keep their numbers and types.
-func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
+// pinArguments fixes the arguments that the policy pins, whatever the call passes. The passed value stays in the text
+// where it is never evaluated, so that parameters keep their numbers and types.
+func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 	if w.refused != nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
 	for _, pin := range listed.Pins {
 		value := w.pins[pin.Value]
 		if value == nil {
-			w.refuse(sqlstate.From(errFragment))
+			w.refuse(sqlstate.From(errPolicyExpression))
 			return
 		}
 		index := pinnedIndex(listed, pin.Arg)
@@ -118,7 +118,7 @@ func pinnedIndex(listed *policy.Function, name string) int {
 	return index
 }
 
-// tokenRange is a stretch of tokens, both ends included.
+// tokenRange is a range of tokens, both ends included.
 type tokenRange struct{ first, last int }
 
 // argumentTokens returns the tokens of each argument of a call, and the closing parenthesis, or -1.

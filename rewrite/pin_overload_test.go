@@ -11,10 +11,10 @@ import (
 // What a policy fixes of a function is fixed in every call that goes out, whichever of its overloads the call may mean.
 func TestWhatIsFixedIsFixedInEveryOverload(t *testing.T) {
 	for _, c := range []struct {
-		first, second string // names of arguments
-		out           int    // calls that go out
+		hasLimitOne, second string // names of arguments
+		out                 int    // calls that go out
 	}{{"gate a", "gate b", 10}, {"gate a", "b gate", 0}, {"a gate", "gate b", 0}} {
-		fixedInEvery(t, c.first, c.second, c.out)
+		fixedInEvery(t, c.hasLimitOne, c.second, c.out)
 	}
 }
 

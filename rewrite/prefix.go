@@ -9,10 +9,10 @@ import (
 )
 
 // prefixSearch turns "title LIKE 'abc%'" into "(title ^@ 'abc')" where an index on the bytes of the column can answer
-// it. The two mean the same for a text of the database's collation; but PostgreSQL takes only the second for
-// leak-proof, so that only it reaches the index under row security.
+// it. For a text of the database's collation the two mean the same. But PostgreSQL takes only the second for
+// leak-proof, so that only the second uses the index under row security.
 func (w *walker) prefixSearch(x *sqltext.A_Expr) {
-	if w.refused != nil || w.copied || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 ||
+	if w.refused != nil || w.repeated || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 ||
 		x.Name[0].GetString_().GetSval() != "~~" {
 		return
 	}
@@ -22,7 +22,7 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 		!w.bytesIndexed(column) {
 		return
 	}
-	// The column, LIKE, and the pattern must stand there plainly.
+	// The text must hold just the column, LIKE, and the pattern.
 	first := w.source.At(column.Location)
 	last := w.source.At(pattern.Location)
 	written := 2*len(column.Fields) - 1
@@ -38,7 +38,7 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 	})
 }
 
-// bytesIndexed tells whether a name is plainly that of a text column with an index on its bytes.
+// bytesIndexed tells whether a name plainly means a text column with an index on its bytes.
 func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
 	relation, column := w.storedColumn(c)
 	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
@@ -63,7 +63,7 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 			of = item
 		}
 	}
-	// The condition of a join does not see what stands before it: a column further out may be meant.
+	// The condition of a join does not see the items before it: an outer column may be meant.
 	for s := w.scope.parent; s != nil; s = s.parent {
 		if slices.ContainsFunc(s.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
 			return nil, nil
@@ -71,7 +71,7 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 	}
 	// a mask may be of another type
 	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil ||
-		of.ref.fragment.plain != nil && !of.ref.fragment.plain(name) {
+		of.ref.fragment.isPlain != nil && !of.ref.fragment.isPlain(name) {
 		return nil, nil
 	}
 	return of.ref.relation, of.ref.relation.Column(name)

@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// prepareStmt visits PREPARE name (types) AS query. Names share one space with those of the wire, as in PostgreSQL. The
-// query is not signed: what runs it is the text of an EXECUTE, or no text at all.
+// prepareStmt visits PREPARE name (types) AS query. Statements share their names with those of the wire, as in
+// PostgreSQL. The query is not signed: it runs under the text of an EXECUTE, or under no text at all.
 func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("PrepareStmt")
-	w.unsigned = true
+	w.runsLater = true
 	effect := verdict.Effect{Kind: verdict.Prepares, Name: p.Name}
 	w.rename(w.tokenOf(raw, 1), "PrepareStmt", p.Name, func(upstream string) { p.Name = upstream })
 	for _, n := range p.Argtypes {
@@ -21,12 +21,12 @@ func (w *walker) prepareStmt(p *sqltext.PrepareStmt, raw *sqltext.RawStmt) verdi
 		}
 		w.typeName(t)
 	}
-	effect.Tag, effect.Body = w.prepared(p.Query)
+	effect.Tag, effect.Body = w.preparedQuery(p.Query)
 	return effect
 }
 
-// prepared visits the query of PREPARE, and returns its tag and the verdict on it as far as it is known here.
-func (w *walker) prepared(n *sqltext.Node) (tag string, body *verdict.Verdict) {
+// preparedQuery visits the query of PREPARE, and returns its tag and the verdict on it as far as it is known here.
+func (w *walker) preparedQuery(n *sqltext.Node) (tag string, body *verdict.Verdict) {
 	if kind, ok := n.GetNode().(*sqltext.Node_MergeStmt); ok {
 		w.mergeStmt(kind.MergeStmt)
 	} else {
@@ -35,11 +35,11 @@ func (w *walker) prepared(n *sqltext.Node) (tag string, body *verdict.Verdict) {
 	return tagOfStatement(n), &verdict.Verdict{Effects: []verdict.Effect{{Reads: true}}}
 }
 
-// executeStmt visits EXECUTE name (expressions). What it runs was decided when it was prepared; whether that still holds
-// is asked each time it runs.
+// executeStmt visits EXECUTE name (expressions). The statement was decided when it was prepared. The proxy checks each
+// time it runs whether that is still valid.
 func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("ExecuteStmt")
-	w.executes = true
+	w.hasExecute = true
 	w.scope = newScope(nil)
 	w.rename(w.tokenOf(raw, 1), "ExecuteStmt", e.Name, func(upstream string) { e.Name = upstream })
 	w.exprs(e.Params)

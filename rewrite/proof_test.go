@@ -60,15 +60,15 @@ func TestFaultsEndInRefusals(t *testing.T) {
 	}
 
 	w, tree := parse()
-	if refused := w.reconcile(tree); refused != nil {
+	if refused := w.checkNodeCounts(tree); refused != nil {
 		t.Fatalf("a complete walk: %v", refused)
 	}
-	for kind := range w.seen {
-		w.seen[kind]--
-		if refused := w.reconcile(tree); refused == nil && !leaf[kind] {
+	for kind := range w.nodeCounts {
+		w.nodeCounts[kind]--
+		if refused := w.checkNodeCounts(tree); refused == nil && !leafKinds[kind] {
 			t.Errorf("a missed %s went unnoticed", kind)
 		}
-		w.seen[kind]++
+		w.nodeCounts[kind]++
 	}
 
 	corruptions := map[string]func(*edit){
@@ -79,10 +79,10 @@ func TestFaultsEndInRefusals(t *testing.T) {
 	}
 	for name, corrupt := range corruptions {
 		complete, _ := parse()
-		complete.settle(true)
+		complete.editReferences(true)
 		for i := range complete.edits {
 			w, tree := parse()
-			w.settle(true)
+			w.editReferences(true)
 			corrupt(&w.edits[i])
 			edits := make([]sqltext.Edit, len(w.edits))
 			for j, e := range w.edits {

@@ -225,7 +225,7 @@ var refusalIndex = func() map[string]*Refusal {
 	return index
 }()
 
-// refusal returns the error for a node or field; for one that is not in the table, a refusal all the same.
+// refusal returns the error for a node or field. One that is not in the table is refused, too.
 func refusal(node string) *sqlstate.Error {
 	if r := refusalIndex[node]; r != nil {
 		return r.Error()

@@ -17,47 +17,48 @@ import (
 
 // reference is one mention of a relation.
 type reference struct {
-	name     catalog.Name
-	relation *catalog.Relation // nil for a catalog that the snapshot does not describe
-	fragment *fragment         // nil for a catalog
-	shadow   catalog.Name      // of a catalog
+	name       catalog.Name
+	relation   *catalog.Relation // nil for a catalog that the snapshot does not describe
+	fragment   *fragment         // nil for a catalog
+	shadowView catalog.Name      // of a catalog
 
 	node       *sqltext.Node // holds the RangeVar; nil in COPY
 	rangeVar   *sqltext.RangeVar
 	copyStmt   *sqltext.CopyStmt
 	start, end int32 // the bytes of the name
 	starEnd    int32 // behind the * of "t *", else end
-	table      int   // the token TABLE of "TABLE t", else -1
+	tableToken int   // the token TABLE of "TABLE t", else -1
 	columnsEnd int32 // in COPY, behind the column list
 
-	kept     string // why the relation stays a relation; "" if it may become a subquery
-	shares   bool   // another item of its FROM has the same name
-	whole    bool   // all columns are read
-	row      bool   // otherwise than by a * in a list of targets
-	starred  int    // by how many of these
-	copyFrom bool   // it is the target of COPY FROM
-	written  bool   // it is the target of a statement that writes
-	fetch    *fetch // its key is fixed: it has columns that the list has not
-	copied   bool   // the tree holds this mention more often than the text
+	notInjectedBecause notInjectedReason
+	sharesName         bool       // another item of its FROM has the same name
+	allColumns         bool       // all columns are read
+	rowType            bool       // they are, but not only by a * in a target list
+	starCount          int        // how many such stars read it
+	copyFrom           bool       // it is the target of COPY FROM
+	isTarget           bool       // it is the target of a statement that writes
+	keyLookup          *keyLookup // the statement fixes its key: it has columns that lists do not show
+	repeated           bool       // the tree holds this mention more often than the text
 
-	qualified []*sqltext.ColumnRef // that name it with its schema
+	qualifiedColumns []*sqltext.ColumnRef // columns that name it with its schema
 }
 
-func (r *reference) keep(why string) {
-	if r.kept == "" {
-		r.kept = why
+// doNotInject keeps the relation's name in the text. The first reason stays.
+func (r *reference) doNotInject(why notInjectedReason) {
+	if r.notInjectedBecause == mayInject {
+		r.notInjectedBecause = why
 	}
 }
 
-// notAvailable is the refusal of a relation: the same whether or not it exists.
-func notAvailable(name string) *sqlstate.Error {
+// unavailableRelation is the refusal of a relation: the same whether or not it exists.
+func unavailableRelation(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 		"relation %q is not available to agents", name).
 		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the " +
 			"policy, a view of yours under views:.")
 }
 
-// resolve finds the relation that a RangeVar means, WITH queries aside, or refuses.
+// resolve finds the relation that a RangeVar means, or refuses. The caller has looked for WITH queries.
 func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	w.saw("RangeVar")
 	written := rv.GetRelname()
@@ -74,10 +75,10 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	}
 	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
 	if !found {
-		w.refuseAt(notAvailable(written), rv.GetLocation())
+		w.refuseAt(unavailableRelation(written), rv.GetLocation())
 		return nil
 	}
-	ref := &reference{name: name, rangeVar: rv, table: -1, copied: w.copied}
+	ref := &reference{name: name, rangeVar: rv, tableToken: -1, repeated: w.repeated}
 	ref.relation, _ = w.snap.Relation(name)
 	if name.Schema == "pg_catalog" || name.Schema == "information_schema" {
 		shadow, ok := catalog.ShadowRelation(name)
@@ -88,26 +89,26 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 					"pg_constraint and information_schema describe the tables you can read."), rv.GetLocation())
 			return nil
 		}
-		ref.shadow = shadow
-	} else if f := w.protected[name]; f != nil && (f.visible.Kind == catalog.View || len(f.visible.Parents) > 0) {
+		ref.shadowView = shadow
+	} else if f := w.fragments[name]; f != nil && (f.visible.Kind == catalog.View || len(f.visible.Parents) > 0) {
 		ref.fragment, ref.relation = f, f.visible
-	} else if why := childRefusal(w.pol, name); why != "" {
+	} else if why := childRefusalHint(w.pol, name); why != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 			"relation %q is not available to agents", written).
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
-		w.refuseAt(notAvailable(written), rv.GetLocation())
+		w.refuseAt(unavailableRelation(written), rv.GetLocation())
 		return nil
-	} else if why := unreadable(table.Relation); why != "" {
+	} else if why := unreadableHint(table.Relation); why != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 			"relation %q is not available to agents", written).
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else {
-		ref.fragment = w.protected[name]
+		ref.fragment = w.fragments[name]
 		ref.relation = ref.fragment.visible
-		if ref.fragment.stands() && !rv.GetInh() && ref.relation.HasChildren {
+		if ref.fragment.isView() && !rv.GetInh() && ref.relation.HasChildren {
 			w.refuseAt(refusal("RangeVar.inh"), rv.GetLocation())
 			return nil
 		}
@@ -120,8 +121,8 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	return ref
 }
 
-// childRefusal tells why a partition or child of a table of the policy cannot be named; "" if it is none.
-func childRefusal(p *policy.Policy, name catalog.Name) string {
+// childRefusalHint tells why the statement cannot name a partition or child of a table of the policy; "" if it is none.
+func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 	for _, c := range p.Children() {
 		switch {
 		case c.Relation.Name != name:
@@ -136,8 +137,8 @@ func childRefusal(p *policy.Policy, name catalog.Name) string {
 	return ""
 }
 
-// unreadable tells why a relation that the policy lists cannot be read all the same.
-func unreadable(r *catalog.Relation) string {
+// unreadableHint tells why agents cannot read a relation although the policy lists it.
+func unreadableHint(r *catalog.Relation) string {
 	switch {
 	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView,
 		r.Kind == catalog.ForeignTable:
@@ -172,83 +173,84 @@ func (w *walker) locate(ref *reference) bool {
 		before--
 	}
 	if w.source.Kind(before) == sqltext.Table {
-		ref.table = before
+		ref.tableToken = before
 	}
 	if w.source.Kind(last+1) == sqltext.Star {
 		ref.starEnd = w.source.Tokens[last+1].End
-		ref.keep("t *")
+		ref.doNotInject(starTable)
 	}
 	if !ref.rangeVar.GetInh() {
-		ref.keep("ONLY")
+		ref.doNotInject(onlyTable)
 	}
 	return true
 }
 
-// settleReference makes the edits of a reference.
-func (w *walker) settleReference(ref *reference, signable bool) {
-	w.copied = ref.copied
+// editReference makes the edits of a reference.
+func (w *walker) editReference(ref *reference, signable bool) {
+	w.repeated = ref.repeated
 	if ref.fragment == nil {
-		w.substitute(ref, ref.shadow)
+		w.substituteView(ref, ref.shadowView)
 		return
 	}
 	if ref.copyFrom && w.mode != AlwaysInjected {
-		w.settleCopyFrom(ref)
+		w.editCopyFrom(ref)
 		return
 	}
-	if ref.fragment.stands() {
-		if ref.shares && ref.rangeVar.GetAlias() == nil {
+	if ref.fragment.isView() {
+		if ref.sharesName && ref.rangeVar.GetAlias() == nil {
 			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 				"relation %q needs an alias here", ref.name.String()).
 				WithHint("Agents do not see all of its columns, and another table of that name stands beside it: "+
 					"write %s AS t, and t.column.", ref.name.SQL()), ref.start)
 			return
 		}
-		if w.bare = w.bare || ref.fragment.bare; ref.fragment.bare && w.mode == AlwaysInjected {
-			w.refuseAt(bare(ref, "a view"), ref.start)
+		if w.lacksPredicate = w.lacksPredicate ||
+			ref.fragment.lacksPredicate; ref.fragment.lacksPredicate && w.mode == AlwaysInjected {
+			w.refuseAt(noPredicateRefusal(ref, "a view"), ref.start)
 			return
 		}
 		if ref.copyStmt != nil {
 			w.injectCopy(ref)
 			return
 		}
-		if ref.written { // one with predicates in it is not updatable
+		if ref.isTarget { // a subquery with the predicate is not updatable
 			if w.mode == AlwaysInjected {
-				w.refuseAt(bare(ref, ref.kept), ref.start)
+				w.refuseAt(noPredicateRefusal(ref, ref.notInjectedBecause.String()), ref.start)
 				return
 			}
-			w.bare = true
-			w.substitute(ref, predicate.RowView(ref.name))
+			w.lacksPredicate = true
+			w.substituteView(ref, predicate.RowView(ref.name))
 			return
 		}
-		if w.wanted(ref) {
+		if w.readsKeyOnlyColumn(ref) {
 			w.fetchByKey(ref)
 			return
 		}
-		if w.isFenced(ref) {
-			w.renamed[ref.fragment.standIn] = ref.name
-			w.fence(ref, ref.fragment.standIn.SQL())
+		if w.mustFence(ref) {
+			w.relationOfView[ref.fragment.view] = ref.name
+			w.fence(ref, ref.fragment.view.SQL())
 			return
 		}
-		w.substitute(ref, ref.fragment.standIn)
+		w.substituteView(ref, ref.fragment.view)
 		return
 	}
-	inject := (w.mode == Both || w.mode == AlwaysInjected) && !ref.fragment.open
-	if inject && ref.kept == "" && ref.fragment.gated && !signable {
-		ref.keep("the text cannot be signed")
+	inject := (w.mode == Both || w.mode == AlwaysInjected) && !ref.fragment.showsAllRows
+	if inject && ref.notInjectedBecause == mayInject && ref.fragment.needsSignature && !signable {
+		ref.doNotInject(unsignedText)
 	}
-	if inject && ref.kept != "" {
+	if inject && ref.notInjectedBecause != mayInject {
 		if w.mode == AlwaysInjected {
-			w.refuseAt(bare(ref, ref.kept), ref.start)
+			w.refuseAt(noPredicateRefusal(ref, ref.notInjectedBecause.String()), ref.start)
 			return
 		}
-		inject, w.bare = false, true
+		inject, w.lacksPredicate = false, true
 	}
-	if w.meetsWaiting(ref) {
+	if w.readsWaitingColumn(ref) {
 		inner := ref.name.SQL()
 		if inject {
-			inner, w.signed = ref.fragment.sql, w.signed || ref.fragment.gated
+			inner, w.needsSignature = ref.fragment.sql, w.needsSignature || ref.fragment.needsSignature
 		}
-		w.leaveOut(ref, inner)
+		w.hideWaiting(ref, inner)
 		return
 	}
 	if !inject {
@@ -256,7 +258,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			w.listColumns(ref)
 			return
 		}
-		if w.isFenced(ref) {
+		if w.mustFence(ref) {
 			w.fence(ref, ref.name.SQL())
 			return
 		}
@@ -264,15 +266,15 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		return
 	}
 	if ref.fragment.subquery == nil || ref.fragment.subquery() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
-	w.signed = w.signed || ref.fragment.gated
+	w.needsSignature = w.needsSignature || ref.fragment.needsSignature
 	if ref.copyStmt != nil {
 		w.injectCopy(ref)
 		return
 	}
-	if w.isFenced(ref) {
+	if w.mustFence(ref) {
 		w.fence(ref, ref.fragment.sql)
 		return
 	}
@@ -285,14 +287,14 @@ func (w *walker) qualifyRelation(ref *reference) {
 	w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 }
 
-// bare is the refusal of a reference for which row security alone would have to hold, where the mode excludes that.
-func bare(ref *reference, why string) *sqlstate.Error {
+// noPredicateRefusal refuses a reference that only row security would filter, where the mode does not allow that.
+func noPredicateRefusal(ref *reference, why string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 		"relation %q cannot carry its predicate here (%s)", ref.name.String(), why).
 		WithHint("Row security alone would have to hold, which the mode of this server excludes.")
 }
 
-// inject puts the protected subquery in the place of the name.
+// inject puts the subquery with the predicate in the place of the name.
 func (w *walker) inject(ref *reference) {
 	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node {
 		return proto.Clone(ref.fragment.subquery()).(*sqltext.Node)
@@ -305,8 +307,8 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 		alias = &sqltext.Alias{Aliasname: ref.rangeVar.GetRelname()}
 		text += " AS " + catalog.QuoteIdent(alias.Aliasname)
 	}
-	if ref.table >= 0 {
-		t := w.source.Tokens[ref.table]
+	if ref.tableToken >= 0 {
+		t := w.source.Tokens[ref.tableToken]
 		w.replace(t.Start, t.End, "SELECT * FROM", func() {})
 	}
 	w.replace(ref.start, ref.end, text, func() {
@@ -317,29 +319,29 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 	})
 }
 
-// substitute puts a view of ours in the place of a relation, under the name that the statement gives it.
-func (w *walker) substitute(ref *reference, view catalog.Name) {
-	w.renamed[view] = ref.name
+// substituteView puts a view of ours in the place of a relation, under the name that the statement gives it.
+func (w *walker) substituteView(ref *reference, view catalog.Name) {
+	w.relationOfView[view] = ref.name
 	rv := ref.rangeVar
 	if rv.GetAlias() != nil {
 		w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 		return
 	}
-	if ref.table >= 0 { // TABLE takes no alias
-		t := w.source.Tokens[ref.table]
+	if ref.tableToken >= 0 { // TABLE takes no alias
+		t := w.source.Tokens[ref.tableToken]
 		w.replace(t.Start, t.End, "SELECT * FROM", func() {})
 	}
 	alias := rv.GetRelname()
 	w.replace(ref.start, ref.end, view.SQL(), func() {
 		rv.Schemaname, rv.Relname, rv.Alias = view.Schema, view.Name, &sqltext.Alias{Aliasname: alias}
 	})
-	w.replace(ref.aliasPlace(w.source), ref.aliasPlace(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
+	w.replace(ref.aliasPosition(w.source), ref.aliasPosition(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
 }
 
-// renames tells how messages of the server name the views that were put in, and how they would name the relations.
-func (w *walker) renames() []verdict.Renamed {
-	out := make([]verdict.Renamed, 0, len(w.renamed))
-	for view, relation := range w.renamed {
+// renamedViews tells how the server's messages name the views that were put in, and how the client knows the relations.
+func (w *walker) renamedViews() []verdict.Renamed {
+	out := make([]verdict.Renamed, 0, len(w.relationOfView))
+	for view, relation := range w.relationOfView {
 		client := relation.SQL()
 		if relation.Schema == "pg_catalog" || slices.Contains(w.snap.SearchPath(), relation.Schema) {
 			client = catalog.QuoteIdent(relation.Name)
@@ -358,8 +360,8 @@ func (w *walker) renames() []verdict.Renamed {
 	return out
 }
 
-// aliasPlace is where an alias can be added: behind "t", "t *" or "ONLY (t)".
-func (r *reference) aliasPlace(source *sqltext.Source) int32 {
+// aliasPosition is where an alias can be added: behind "t", "t *" or "ONLY (t)".
+func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 	i := source.At(r.start)
 	if source.Kind(i-1) == sqltext.OpenParen && source.Kind(i-2) == sqltext.Only {
 		for ; i < len(source.Tokens); i++ {
@@ -372,17 +374,18 @@ func (r *reference) aliasPlace(source *sqltext.Source) int32 {
 }
 
 func (w *walker) replace(start, end int32, text string, apply func()) {
-	text = spaced(w.source.Text[:start], text, w.source.Text[end:])
-	w.edits = append(w.edits, edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, tree: w.copied})
+	text = withSpaces(w.source.Text[:start], text, w.source.Text[end:])
+	w.edits = append(w.edits,
+		edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, treeOnly: w.repeated})
 }
 
-// spaced puts spaces around a text where it would grow together with what is before or behind it: names in quotes need
-// none in the client's text, and get replaced by others.
-func spaced(before, text, behind string) string {
+// withSpaces puts spaces around a text where it would grow together with its neighbours. Quoted names need no space in
+// the client's text, and unquoted names may replace them.
+func withSpaces(before, text, behind string) string {
 	if text == "" {
 		return text
 	}
-	grow := func(a, b byte) bool { return wordByte(a) && wordByte(b) || a == '"' && b == '"' }
+	grow := func(a, b byte) bool { return isWordByte(a) && isWordByte(b) || a == '"' && b == '"' }
 	if before != "" && grow(before[len(before)-1], text[0]) {
 		text = " " + text
 	}
@@ -392,31 +395,33 @@ func spaced(before, text, behind string) string {
 	return text
 }
 
-func wordByte(b byte) bool {
+func isWordByte(b byte) bool {
 	return b == '_' || b == '$' || b >= 0x80 || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// newFragment writes and parses what stands for a table.
+// newFragment writes what replaces a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t),
-		fixed: fixedColumns(t), aggregate: t.Aggregate, runs: looksIntoOthers(t)}
-	f.door, f.kept = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(), keeps(t)
+	f := &fragment{visible: t.Visible(), hashSets: predicate.Sets(t.Rows, t.Relation),
+		attributeColumns:   attributeColumns(t),
+		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: helpersRunUserCode(t)}
+	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(),
+		hasMaterializedConsent(t)
 	if t.Columns != nil {
-		f.plain = t.Columns.Plain
-		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
-		f.sql = f.standIn.SQL()
-		f.stored = t.LacksRowSecurity()
+		f.isPlain = t.Columns.Plain
+		f.view, f.keyFunction = rowViewName(t.Relation.Name, mode), newKeyFunction(t, mode)
+		f.sql = f.view.SQL()
+		f.lacksRowSecurity = t.LacksRowSecurity()
 		return f
 	}
-	condition, gated := predicate.Inject(t.Rows, rowAlias)
-	f.gated, f.open = gated, condition == "true"
-	f.condition(t, condition, rowAlias)
+	condition, needsSignature := predicate.Inject(t.Rows, rowAlias)
+	f.needsSignature, f.showsAllRows = needsSignature, condition == "true"
+	f.setSubquery(t, condition, rowAlias)
 	return f
 }
 
-// looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into,
-// or finds rows there.
-func looksIntoOthers(t *policy.Table) bool {
+// helpersRunUserCode tells whether PostgreSQL runs functions of an owner's as it plans to read the helper tables of the
+// rules, or finds rows there.
+func helpersRunUserCode(t *policy.Table) bool {
 	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
 }
 

@@ -65,7 +65,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 			}
 		default:
 			for _, view := range r.pol.Views() {
-				if f := r.protected[view.Relation.Name]; f != nil && name == f.standIn {
+				if f := r.fragments[view.Relation.Name]; f != nil && name == f.view {
 					return
 				}
 				if view.Write != nil && targets[rv] && name == predicate.RowView(view.Relation.Name) {
@@ -76,7 +76,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 				if table.Write != nil && name == predicate.CopyView(table.Relation.Name) {
 					return
 				}
-				if table.Columns == nil && name == table.Relation.Name || table.Columns != nil && name == r.protected[table.Relation.Name].standIn ||
+				if table.Columns == nil && name == table.Relation.Name || table.Columns != nil && name == r.fragments[table.Relation.Name].view ||
 					table.Columns != nil && table.Write != nil && targets[rv] && name == predicate.RowView(table.Relation.Name) {
 					return
 				}

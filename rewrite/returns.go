@@ -2,8 +2,8 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, what it names. What is not
-// known may.
+// returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, the statement inside. An
+// unknown statement may.
 func returnsRows(n *sqltext.Node) bool {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_InsertStmt:

@@ -12,94 +12,103 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Mode says which wall the text carries.
+// Mode says which enforcement layers the text carries, besides row security in the database.
 type Mode int
 
 // The modes.
 const (
-	Both           Mode = iota // predicates in the text where they can be, besides row security
-	RLS                        // names are only qualified: row security alone holds
-	Auto                       // each statement pays one predicate: that of the gate's views if it is vetted, else row security's
-	AlwaysSigned               // for tests: as Doors, and what reads few rows takes the gate too
-	AlwaysInjected             // for tests: as Both, and a reference that cannot carry its predicate is refused
+	Both Mode = iota // predicates in the text where they can be, besides row security
+	RLS              // names are only qualified: row security alone filters
+	// a leak-safe statement reads signed views; others read the tables, under row security
+	Auto
+	// As Auto, but whatever the sizes of tables. [Definition] uses it for copies of views on the signed path.
+	AlwaysSigned
+	// As Both, but a reference that cannot carry its predicate is refused. enforce computes with it what an observed
+	// policy would do.
+	AlwaysInjected
 )
 
 // UsesSignedPath tells whether texts may take the signed path.
 func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
 
-// Result is what became of a text.
+// Result is what Rewrite has made of a text.
 type Result struct {
-	Text              string         // what goes upstream, without a signature
-	UseHash           bool           // it begins with the hint that row policies should make sets of their helpers
-	UseIndex          bool           // it begins with the hint that conditions of its own find few rows by an index
-	SearchedByKey     []catalog.Name // tables of which a search finds rows by their keys, behind the gate door
-	EstimateRows      []catalog.Name // tables of whose door views it begins with the hint that a search finds few rows, sorted
-	NeedsSignature    bool           // the text names gate views: it must be signed
+	Text string // what goes upstream, without a signature
+	// Text begins with the hint that row policies should build hash sets of their helper tables
+	UseHash bool
+	// Text begins with the hint that the statement's own conditions find few rows by an index
+	UseIndex      bool
+	SearchedByKey []catalog.Name // tables whose rows a search finds by their keys, through signed views
+	// tables, sorted: Text begins with the hint that a search of their signed views finds few rows
+	EstimateRows      []catalog.Name
+	NeedsSignature    bool // the text names signed views: it must be signed
 	Path              verdict.Path
-	RowSecurityReason string // in mode Doors: what keeps the text from the gate door
-	// on the signed path: why part of it is computed only of rows that the rest has found; "": all of it is leak-safe
+	RowSecurityReason string // in mode Auto: why the text does not take the signed path
+	// on the signed path: why a part is computed above OFFSET 0, of visible rows only; "": the whole text is leak-safe
 	AboveReason string
-	Position    func(int) int // from a 1-based character position in Text to one in the original
+	Position    func(int) int // maps a 1-based character position in Text to one in the original
 
-	HardenedReason     string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
-	HardenedIfDeclared bool   // they are where these are declared
-	HardenBeforeParse  bool   // functions of others may make values of its constants as it is parsed
+	// why its plans are hardened; "": they are not, or only if types are declared for parameters
+	HardenedReason     string
+	HardenedIfDeclared bool // its plans are hardened if the client declares types for parameters
+	HardenBeforeParse  bool // the owner's functions may make values of its constants as PostgreSQL parses it
 
-	bare    bool              // a table stands without the predicate that the mode asks for
-	Renamed []verdict.Renamed // relations that have another name in Text, longest first
+	lacksPredicate bool              // a table lacks the predicate that the mode asks for
+	Renamed        []verdict.Renamed // relations that have another name in Text, longest first
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
 	Accesses      []policy.Access
-	Statements    []policy.Statement // of each statement of the text, what contracts judge
+	Statements    []policy.Statement // of each statement of the text, for the contracts
 	Functions     []string           // functions called, qualified; sorted, each once
 	Effects       []verdict.Effect
-	Keys          []int  // of each statement, how many keys it fetches columns by that exist by key only
+	Keys          []int  // of each statement, how many keys it fetches key-only columns by
 	MultiWriteCTE bool   // one statement writes in several parts, which do not see each other's rows
 	Fingerprint   string // of the shape of the text, literals left out
 	Tag           string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
-	Forms        map[int32]verdict.Form // what the gate door counts on in the values of parameters
-	ExpectsForms bool                   // it would count on some if the gate door paid, which goes by the sizes of tables
-	params       map[int32]kind         // what it takes them for
-	exact        map[int32]uint32       // what it casts them to, by OID
-	mentions     []*read
-	casts        []foreignCast
+	Forms map[int32]verdict.Form // what the signed path relies on in the values of parameters
+	// it would rely on some if it took the signed path, which depends on the sizes of tables
+	ExpectsForms bool
+	paramKinds   map[int32]kind   // the kinds that the leak check takes parameters for
+	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
+	relationUses []*relationUse
+	foreignCasts []foreignCast
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
 type Rewriter struct {
-	snap      *catalog.Snapshot
-	pol       *policy.Policy
-	mode      Mode
-	sizes     catalog.Sizes
-	protected map[catalog.Name]*fragment
-	pins      map[string]*sqltext.Node // by the SQL of the value
-	view      bool                     // what it judges is the query of a view, which agents read as a table
-	fetches   bool                     // some table has columns that exist by key only
-	lists     bool                     // see [Rewriter.Lists]
-	templates []template
-	claims    map[string]string // settings that the policy maps to attributes
+	snap              *catalog.Snapshot
+	pol               *policy.Policy
+	mode              Mode
+	sizes             catalog.Sizes
+	fragments         map[catalog.Name]*fragment // what replaces each relation that the policy lists
+	pins              map[string]*sqltext.Node   // by the SQL of the value
+	isView            bool                       // the text is the query of a view, which agents read like a table
+	hasKeyOnlyColumns bool                       // some table has columns that exist by key only
+	listsOnly         bool                       // see [Rewriter.ListsOnly]
+	templates         []template
+	claims            map[string]string // settings that the policy maps to attributes
 }
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
-	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{},
+	r := &Rewriter{snap: snap, pol: pol, mode: mode, fragments: map[catalog.Name]*fragment{},
 		pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.NamedStatements()), claims: pol.Settings()}
 	for _, t := range pol.Tables() {
 		f := newFragment(t, mode)
-		r.protected[t.Relation.Name] = f
-		r.fetches = r.fetches || f.keyed != nil
+		r.fragments[t.Relation.Name] = f
+		r.hasKeyOnlyColumns = r.hasKeyOnlyColumns || f.keyFunction != nil
 	}
 	for _, c := range pol.Children() {
 		if c.ReadableByName && c.Relation.HasOurPolicy {
 			f := newFragment(&policy.Table{Relation: c.Relation, Rows: c.Rows}, mode)
-			f.door = false
-			r.protected[c.Relation.Name] = f
+			f.hasSignedView = false
+			r.fragments[c.Relation.Name] = f
 		}
 	}
 	for _, v := range pol.Views() {
 		if v.Listed {
-			r.protected[v.Relation.Name] = r.viewFragment(v)
+			r.fragments[v.Relation.Name] = r.viewFragment(v)
 		}
 	}
 	for _, f := range pol.Functions() {
@@ -110,23 +119,24 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	return r
 }
 
-// Rewrite judges the text of one message and rewrites it. A refusal comes with a Result too, which has the Tag and the
-// Fingerprint as far as they are known, for the record, and no Text.
+// Rewrite checks the text of one message and rewrites it. A refusal comes with a Result, too, for the audit record: it
+// has the Tag and the Fingerprint as far as they are known, and no Text.
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return r.rewrite(text, extended, form{twins: true, door: true, found: true})
+	return r.rewrite(text, extended, allowedForms{exactTwin: true, signedViews: true, fence: true})
 }
 
-// form says what a text may be made of.
-type form struct {
-	twins bool // a search, with its exact twin; else it is fenced in
-	door  bool // door views
-	found bool // rows that are found behind the gate door, and what is computed of them; or their keys
+// allowedForms says which forms the rewritten text may take. A form that cannot be written is tried once and then left
+// out.
+type allowedForms struct {
+	exactTwin   bool // a nearest-neighbour search with its exact twin; else it is fenced
+	signedViews bool // signed views
+	fence       bool // leak-safe conditions below OFFSET 0 and the rest above; or rows found by key
 }
 
-// rewrite does.
-func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqlstate.Error) {
+// rewrite does it, in one of the allowed forms.
+func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
 	result := &Result{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -149,13 +159,13 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		if w.refused != nil {
 			return result, w.refused
 		}
-		result.MultiWriteCTE = result.MultiWriteCTE || writesTogether(raw)
+		result.MultiWriteCTE = result.MultiWriteCTE || hasSeveralWrites(raw)
 	}
-	if refused := resets(result.Effects); refused != nil {
+	if refused := checkResets(result.Effects); refused != nil {
 		return result, refused
 	}
-	// The walk must have seen all there is: a second, generic one counts what is in the tree.
-	if refused := w.reconcile(tree); refused != nil {
+	// The walk must have seen every node: a second, generic walk counts the nodes of the tree.
+	if refused := w.checkNodeCounts(tree); refused != nil {
 		return result, refused
 	}
 	w.checkCollations(tree)
@@ -164,45 +174,46 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		return result, w.refused
 	}
 	w.unqualifyColumns()
-	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
-	w.careful(tree, result)
-	w.barred = result.HardenedReason != "" || result.HardenedIfDeclared
-	result.mentions, result.casts = w.mentions, w.casts
-	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
+	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before the tree is edited
+	w.setHardening(tree, result)
+	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
+	result.relationUses, result.foreignCasts = w.relationUses, w.foreignCasts
+	maySign := len(tree.Stmts) == 1 && !w.runsLater && signable(source)
 	grouped := w.aggregateStatement(tree, maySign)
 	if w.refused != nil {
 		return result, w.refused
 	}
-	nearest := may.twins && !grouped && w.searchesNearest(tree)
+	nearest := allowed.exactTwin && !grouped && w.isNearestSearch(tree)
 	var search *sqltext.RangeVar
 	if nearest {
 		search = tree.Stmts[0].GetStmt().GetSelectStmt().FromClause[0].GetRangeVar()
 	}
-	indexed := nearest && w.mayApproximate(search)
-	gate := !grouped && may.door && w.door(tree, result, may.found && !nearest)
-	if gate { // where nothing can fail
-		result.careless()
+	indexed := nearest && w.mayUseApproximateIndex(search)
+	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.fence && !nearest)
+	if signedPath { // nothing can fail on the signed path
+		result.clearHardening()
 	}
-	if !gate && w.searcher != nil { // else all types are qualified
-		w.searcher.qualifyTypes()
+	if !signedPath && w.searchLeakCheck != nil { // useSignedViews has qualified all types already
+		w.searchLeakCheck.qualifyTypes()
 	}
-	if !gate && !grouped {
-		w.fences(tree, search)
-		w.settle(maySign)
+	if !signedPath && !grouped {
+		w.findFences(tree, search)
+		w.editReferences(maySign)
 	}
 	if w.refused != nil {
 		return result, w.refused
 	}
 	result.Text = text
-	result.UseHash = grouped || !gate && w.scans(tree)
-	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.seeks(tree, gate)
-	result.EstimateRows = w.few(tree, gate)
-	if before := w.leftMarks(); before != "" {
+	result.UseHash = grouped || !signedPath && w.wantsHashHint(tree)
+	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.wantsIndexHint(tree, signedPath)
+	result.EstimateRows = w.rowHintTables(tree, signedPath)
+	if before := w.omittedMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
-	refused = w.length()
-	if refused != nil && gate { // the names of row security may be shorter, and the sizes of tables are not to decide
-		return r.rewrite(text, extended, form{twins: may.twins})
+	refused = w.checkLength()
+	// The names under row security may be shorter, and whether a text is too long must not depend on the sizes of tables.
+	if refused != nil && signedPath {
+		return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin})
 	}
 	if refused != nil {
 		return result, refused
@@ -210,7 +221,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	if len(w.edits) > 0 {
 		edits := make([]sqltext.Edit, 0, len(w.edits))
 		for _, e := range w.edits {
-			if !e.tree {
+			if !e.treeOnly {
 				edits = append(edits, e.Edit)
 			}
 			e.apply()
@@ -219,70 +230,71 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		if refused != nil {
 			return result, refused
 		}
-		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && gate {
-			return r.rewrite(text, extended, form{twins: may.twins}) // as above, of tokens
+		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && signedPath {
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin}) // as above, where tokens differ
 		} else if refused != nil {
 			return result, refused
 		}
-		if gate && !w.onlyDoors(tree) {
-			return result, sqlstate.From(errDoors)
+		if signedPath && !w.namesOnlySignedViews(tree) {
+			return result, sqlstate.From(errNotSignedView)
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
-	if gate && w.found != nil {
-		behind, position, ok, refused := foundFirst(result.Text, w.found)
+	if signedPath && w.belowFence != nil {
+		behind, position, ok, refused := fenceConditions(result.Text, w.belowFence)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
 	}
-	if len(w.searches) > 0 {
-		if !placeSearches(tree, w.searches) {
-			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+	if len(w.keySearches) > 0 {
+		if !locateSearches(tree, w.keySearches) {
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
-		with, position, ok, refused := withKeys(result.Text, w.searches)
+		with, position, ok, refused := addKeyConditions(result.Text, w.keySearches)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{twins: may.twins, door: may.door})
+			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = with, func(p int) int { return inner(position(p)) }
-		for _, search := range w.searches {
+		for _, search := range w.keySearches {
 			result.SearchedByKey = append(result.SearchedByKey, search.ref.name)
 		}
 	}
 	if nearest {
-		write := exactly
+		write := fenceSearch
 		if indexed {
 			write = withExactTwin
 			w.functions["pg_catalog.count"] = true
 		}
-		twinned, position, ok, refused := write(result.Text)
+		withTwin, position, ok, refused := write(result.Text)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, form{door: may.door, found: may.found})
+			return r.rewrite(text, extended, allowedForms{signedViews: allowed.signedViews, fence: allowed.fence})
 		}
 		inner := result.Position
-		result.Text, result.Position = twinned, func(p int) int { return inner(position(p)) }
+		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }
 	}
-	if hint := result.hint(); hint != "" { // a comment, which counts for no bound: it goes by the sizes of tables
+	if hint := result.hintComments(); hint != "" { // no bound counts this comment, which depends on the sizes of tables
 		inner := result.Position
 		result.Text = hint + result.Text
 		result.Position = func(p int) int { return inner(max(p-len(hint), min(p, 1))) }
 	}
-	// A statement that was prepared signed reads gate views, which look at the text that is running: the EXECUTE's.
-	result.NeedsSignature = w.signed || w.executes && maySign && r.mode != RLS
-	result.bare = w.bare
-	result.Renamed = w.renames()
-	result.Keys = w.keys()
+	// An EXECUTE may run a prepared statement that reads signed views. These check the text that is running: the
+	// EXECUTE's.
+	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RLS
+	result.lacksPredicate = w.lacksPredicate
+	result.Renamed = w.renamedViews()
+	result.Keys = w.keyCounts()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)
 	}
@@ -290,8 +302,8 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	return result, nil
 }
 
-// hint is the comment that tells row policies and signed views which form of what they ask for is the faster.
-func (r *Result) hint() string {
+// hintComments are the comments that tell row policies and signed views which form of their conditions is faster.
+func (r *Result) hintComments() string {
 	var b strings.Builder
 	switch {
 	case r.UseHash:
@@ -305,8 +317,8 @@ func (r *Result) hint() string {
 	return b.String()
 }
 
-// length refuses what would be too long, before trees are made of it.
-func (w *walker) length() *sqlstate.Error {
+// checkLength refuses a text that would be too long, before it is parsed again.
+func (w *walker) checkLength() *sqlstate.Error {
 	total := len(w.source.Text)
 	for _, e := range w.edits {
 		total += len(e.Text)
@@ -319,8 +331,8 @@ func (w *walker) length() *sqlstate.Error {
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
-// signable tells whether a text reads the same to the database's check as to the parser whatever the lexer's settings:
-// no backslash outside E” strings.
+// signable tells whether the check in the database reads a text as the parser does, whatever the lexer's settings are.
+// For that it may have backslashes only in strings with an E in front.
 func signable(source *sqltext.Source) bool {
 	if !strings.Contains(source.Text, `\`) {
 		return true
@@ -338,35 +350,39 @@ func signable(source *sqltext.Source) bool {
 // edit is a change of the text and the same change of the tree.
 type edit struct {
 	sqltext.Edit
-	apply func()
-	tree  bool // of the tree alone: another edit changes the text
+	apply    func()
+	treeOnly bool // another edit changes the text
 }
 
-// fragment is what stands for a protected table.
+// fragment is what replaces a relation that the policy lists.
 type fragment struct {
-	sql      string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
-	subquery func() *sqltext.Node // its tree, to be cloned
-	gated    bool                 // it names gate views, which raise unless the text is signed
-	open     bool                 // the predicate is true
-	standIn  catalog.Name         // the view whose name stands for the table's, which agents cannot read; else zero
-	visible  *catalog.Relation
-	plain    func(column string) bool // of a row view: whether a column comes out as it is stored
-	keyed    *keyed                   // nil: it has no columns that exist by key only
-	tables   []catalog.Name           // of a view: the tables it reads
-	bare     bool                     // of a view: one of them is without its predicate
-	stored   bool                     // of a materialised view or a foreign table, or of a view that reads one
+	sql            string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
+	subquery       func() *sqltext.Node // its tree, to be cloned
+	needsSignature bool                 // it names signed views, which raise an error unless the text is signed
+	showsAllRows   bool                 // the predicate is true
+	// the view that is read in place of the relation, which agents cannot read; else zero
+	view           catalog.Name
+	visible        *catalog.Relation        // the relation with the columns that agents see
+	isPlain        func(column string) bool // of a row view: whether a column comes out as it is stored
+	keyFunction    *keyFunction             // nil: it has no columns that exist by key only
+	viewTables     []catalog.Name           // of a view: the tables that it reads
+	lacksPredicate bool                     // of a view: one of its tables lacks the predicate
+	// it is a materialized view, a foreign table, or a view that reads one
+	lacksRowSecurity bool
 
-	sets      []predicate.Set   // of the hashed form of the row policy
-	door      bool              // there is a door view
-	kept      bool              // row security compares an answer that is kept, where the door looks at the subjects
-	aggregate *policy.Aggregate // some rows count in groups only
-	owned     []string          // columns that equal an attribute in every visible row
-	runs      bool              // what the rule looks into has indexes and the like that run functions of others
-	fixed     []string          // those of them that equal one value
+	hashSets      []predicate.Set // of the hashed form of the row policy
+	hasSignedView bool            // there is a signed view
+	// row security compares a materialized answer, where the signed view looks at the subjects
+	materialized     bool
+	aggregate        *policy.Aggregate // some rows count in groups only
+	attributeColumns []string          // columns that equal an attribute in every visible row
+	// the rule reads helper tables whose indexes or types run functions of their owner's
+	runsUserCode       bool
+	singleValueColumns []string // those attributeColumns that equal one value
 }
 
-// stands tells whether a view's name stands for the table's: then no construct can reach past it.
-func (f *fragment) stands() bool { return f.standIn != catalog.Name{} }
+// isView tells whether a view replaces the relation: then no construct can read past it.
+func (f *fragment) isView() bool { return f.view != catalog.Name{} }
 
 // rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
 const rowAlias = "pgconsent_row"

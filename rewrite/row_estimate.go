@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The memory of an agent's session: what the planner may use for a hash table is their product, and a set that does not
-// fit is gone through for each row.
+// The memory of an agent's session. The planner may use their product for a hash table. It scans a set that does not
+// fit for each row.
 const (
 	WorkMem           = 32 // MB
 	HashMemMultiplier = 4
@@ -20,82 +20,81 @@ const (
 )
 
 // JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
-// own limit is 8. Each table under a rule brings those that the rule looks into, so that four of an agent's are nine
-// and more, which were joined in the order in which the rules name them.
+// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent's are nine and
+// more, which PostgreSQL would join in the order of the rules.
 const JoinLimit = 12
 
-// WithSizes returns a rewriter that judges alike, and gives hints by these sizes. Without sizes there are no hints.
+// WithSizes returns a rewriter that decides alike, and gives hints by these sizes. Without sizes it gives no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	with := *r
 	with.sizes = sizes
 	return &with
 }
 
-// WithSignedViews returns a rewriter that takes the signed path where the signed views are there. An owner who drops a
+// WithSignedViews returns a rewriter that takes the signed path where there are signed views. An owner who drops a
 // column of a table drops the view that has it.
 func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter {
 	with := *r
-	with.protected = make(map[catalog.Name]*fragment, len(r.protected))
-	for name, f := range r.protected {
+	with.fragments = make(map[catalog.Name]*fragment, len(r.fragments))
+	for name, f := range r.fragments {
 		one := *f
-		one.door = f.door && there(predicate.SignedView(name))
-		with.protected[name] = &one
+		one.hasSignedView = f.hasSignedView && there(predicate.SignedView(name))
+		with.fragments[name] = &one
 	}
 	return &with
 }
 
-// costs of one protected table: what a visited row costs in either form, and what making the sets costs. In
-// microseconds, by measurement; their ratios are what matters.
+// The costs of one protected table in microseconds, by measurement. Only their ratios matter.
 const (
-	probeCost = 2.0  // of looking up one set's condition for one row
-	matchCost = 0.3  // of finding a value in a set
-	setCost   = 0.05 // of reading one row of a helper for a set
-	leastRows = 1000 // below it the planning is most of it
+	probeCost      = 2.0  // of one look-up in a helper table, for one row
+	matchCost      = 0.3  // of one look-up in a hash set
+	setRowCost     = 0.05 // of reading one row of a helper table for a set
+	minRowsForHash = 1000 // below it planning takes most of the time
 )
 
-// scans tells whether the one statement of the text reads so much of protected tables that row policies should make
-// sets of their helpers. Nothing but speed depends on it.
-func (w *walker) scans(tree *sqltext.ParseResult) bool {
+// wantsHashHint tells whether the one statement of the text reads so many rows of protected tables that row policies
+// should build hash sets of their helper tables. Only speed depends on it.
+func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
 	probes, sets, rows := 0.0, 0.0, 0.0
 	fits := true
 	table := func(name catalog.Name, f *fragment, visited float64) {
-		copies := w.parts(name) // each part that is read makes sets of its own
-		for _, set := range f.sets {
+		copies := w.partitionCount(name) // each partition that is read builds its own sets
+		for _, set := range f.hashSets {
 			size, known := w.sizes[set.Relation.Name]
-			if !known || size.Rows*entry(set.Relation.Column(set.Column)) > hashMemory {
+			if !known || size.Rows*hashEntrySize(set.Relation.Column(set.Column)) > hashMemory {
 				fits = false
 				return
 			}
 			for _, read := range set.Reads {
-				sets += copies * setCost * w.sizes[read.Name].Rows
+				sets += copies * setRowCost * w.sizes[read.Name].Rows
 			}
 			probes += probeCost * visited
 			sets += matchCost * visited
 			rows += visited
 		}
 	}
-	h := w.visited(tree, false)
+	h := w.estimateVisits(tree, false)
 	for ref, visited := range h.rows {
 		switch {
 		case ref.fragment == nil:
-		case len(ref.fragment.tables) == 0:
+		case len(ref.fragment.viewTables) == 0:
 			table(ref.name, ref.fragment, visited)
-		case !h.narrowed[ref]: // a view that is read whole
-			for _, name := range ref.fragment.tables {
-				if f := w.protected[name]; f != nil {
+		case !h.narrowed[ref]: // the statement reads the whole view
+			for _, name := range ref.fragment.viewTables {
+				if f := w.fragments[name]; f != nil {
 					table(name, f, w.sizes[name].Rows*visited/h.size(ref))
 				}
 			}
 		}
 	}
-	return fits && rows >= leastRows && probes > sets
+	return fits && rows >= minRowsForHash && probes > sets
 }
 
-// parts is how many tables the rows of one stand in.
-func (w *walker) parts(name catalog.Name) float64 {
+// partitionCount is how many tables hold the rows of one.
+func (w *walker) partitionCount(name catalog.Name) float64 {
 	of, known := w.snap.Relation(name)
 	if !known || !of.HasChildren {
 		return 1
@@ -103,37 +102,37 @@ func (w *walker) parts(name catalog.Name) float64 {
 	parts := 0.0
 	for _, r := range w.snap.Relations() {
 		if slices.Contains(r.Parents, name) {
-			parts += w.parts(r.Name)
+			parts += w.partitionCount(r.Name)
 		}
 	}
 	return max(1, parts)
 }
 
-// visits is about how many rows of tables with predicates the one statement of the text looks at.
+// rowsVisited is about how many rows of tables with predicates the one statement of the text looks at.
 //
-// A condition that row security puts off until a row shows may be true of few, which a LIMIT then does not find soon:
-// with leaky, LIMIT counts for nothing.
-func (w *walker) visits(tree *sqltext.ParseResult, leaky bool) float64 {
+// Few rows may meet a condition that row security puts off, and LIMIT does not find these soon: with leaky, LIMIT does
+// not count.
+func (w *walker) rowsVisited(tree *sqltext.ParseResult, leaky bool) float64 {
 	rows := 0.0
-	for ref, visited := range w.visited(tree, leaky).rows {
-		if ref.fragment != nil && !ref.fragment.open {
+	for ref, visited := range w.estimateVisits(tree, leaky).rows {
+		if ref.fragment != nil && !ref.fragment.showsAllRows {
 			rows += visited
 		}
 	}
 	return rows
 }
 
-// visited estimates each reference of the one statement of the text.
-func (w *walker) visited(tree *sqltext.ParseResult, unlimited bool) *hint {
-	return w.estimated(tree, &hint{unlimited: unlimited})
+// estimateVisits estimates each reference of the one statement of the text.
+func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowEstimator {
+	return w.runEstimator(tree, &rowEstimator{ignoreLimit: unlimited})
 }
 
-// estimated does, as h says.
-func (w *walker) estimated(tree *sqltext.ParseResult, h *hint) *hint {
-	h.walker, h.references, h.rows, h.narrowed, h.led, h.searched = w, map[*sqltext.RangeVar]*reference{},
+// runEstimator does so with the settings of h.
+func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
+	h.walker, h.referenceOf, h.rows, h.narrowed, h.lookedUp, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
-		h.references[ref.rangeVar] = ref
+		h.referenceOf[ref.rangeVar] = ref
 	}
 	h.statement(tree.Stmts[0].GetStmt())
 	for _, ref := range w.references {
@@ -144,8 +143,8 @@ func (w *walker) estimated(tree *sqltext.ParseResult, h *hint) *hint {
 	return h
 }
 
-// entry is what one value takes in a hash table, by the planner's reckoning.
-func entry(c *catalog.Column) float64 {
+// hashEntrySize is what one value takes in a hash table, as the planner reckons.
+func hashEntrySize(c *catalog.Column) float64 {
 	const header = 24
 	switch {
 	case c == nil:
@@ -159,23 +158,23 @@ func entry(c *catalog.Column) float64 {
 	}
 }
 
-// hint estimates how many rows of each reference a statement looks at before it stops.
-type hint struct {
+// rowEstimator estimates how many rows of each reference a statement looks at before it stops.
+type rowEstimator struct {
 	*walker
-	references map[*sqltext.RangeVar]*reference
-	rows       map[*reference]float64
-	narrowed   map[*reference]bool // of a view: an index of one of its tables may be enough
-	led        map[*reference]bool // it is looked up for rows of another
-	searched   map[*reference]bool // a search finds the fewest of its rows
-	unlimited  bool                // LIMIT counts for nothing
-	own        bool                // so do columns that the rule compares
-	searching  bool                // and searches find few rows by an index
+	referenceOf       map[*sqltext.RangeVar]*reference
+	rows              map[*reference]float64
+	narrowed          map[*reference]bool // of a view: an index of one of its tables may do
+	lookedUp          map[*reference]bool // an index looks its rows up for rows of another
+	foundBySearch     map[*reference]bool // a search finds the fewest of its rows
+	ignoreLimit       bool                // LIMIT does not count
+	ignoreRuleColumns bool                // nor do columns that the rule compares
+	indexSearches     bool                // searches find few rows by an index
 }
 
-func (h *hint) size(ref *reference) float64 {
-	if ref.fragment != nil && len(ref.fragment.tables) > 0 { // a view
+func (h *rowEstimator) size(ref *reference) float64 {
+	if ref.fragment != nil && len(ref.fragment.viewTables) > 0 { // a view
 		rows := 1.0
-		for _, name := range ref.fragment.tables {
+		for _, name := range ref.fragment.viewTables {
 			if size, ok := h.sizes[name]; ok {
 				rows += size.Rows
 			} else {
@@ -190,8 +189,8 @@ func (h *hint) size(ref *reference) float64 {
 	return 1e6
 }
 
-// statement estimates a statement. What an UPDATE or a DELETE looks for is found as a SELECT finds it.
-func (h *hint) statement(n *sqltext.Node) {
+// statement estimates a statement. An UPDATE or DELETE finds its rows as a SELECT does.
+func (h *rowEstimator) statement(n *sqltext.Node) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		h.query(x.SelectStmt, 0)
@@ -201,21 +200,21 @@ func (h *hint) statement(n *sqltext.Node) {
 		_, s := asSelect(n)
 		h.query(s, 0)
 	case *sqltext.Node_InsertStmt:
-		// Each new row is looked at once. A SELECT gives about as many as the most that it looks at of one table.
+		// PostgreSQL looks at each new row once. A SELECT returns about as many as the most that it looks at of one table.
 		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()
 		rows := float64(max(1, len(s.GetValuesLists())))
 		h.query(s, 0)
 		for _, ref := range h.rows {
 			rows = max(rows, ref)
 		}
-		if ref := h.references[x.InsertStmt.Relation]; ref != nil {
+		if ref := h.referenceOf[x.InsertStmt.Relation]; ref != nil {
 			h.rows[ref] = rows
 		}
 	}
 }
 
-// query estimates a SELECT and those inside it; outer is how many rows the one around it looks at.
-func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
+// query estimates a SELECT and those inside it. outer is how many rows the query around it looks at.
+func (h *rowEstimator) query(s *sqltext.SelectStmt, outer float64) {
 	if s == nil {
 		return
 	}
@@ -224,13 +223,13 @@ func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
 	}
 	h.query(s.Larg, outer)
 	h.query(s.Rarg, outer)
-	level := &hintLevel{hint: h, outer: outer, fixed: map[*hintItem][]string{}}
+	level := &queryEstimate{rowEstimator: h, outer: outer, singleValueColumns: map[*tableEstimate][]string{}}
 	conditions := conjuncts(s.WhereClause)
 	for _, n := range s.FromClause {
 		conditions = append(conditions, level.from(n)...)
 	}
-	level.narrow(conditions)
-	level.top(s)
+	level.applyConditions(conditions)
+	level.applyLimit(s)
 	most := 0.0
 	for _, item := range level.items {
 		h.rows[item.ref] = item.rows
@@ -240,14 +239,14 @@ func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
 		h.sublinks(n, most)
 	}
 	for i, n := range s.TargetList {
-		h.sublinks(n, min(most, h.returned(s, i)))
+		h.sublinks(n, min(most, h.rowsReturned(s, i)))
 	}
 }
 
-// returned is for how many rows at most the i-th output of a SELECT is computed: behind LIMIT, if nothing is sorted,
-// grouped or made distinct by it (make_sort_input_target, planner.c).
-func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
-	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.takesAll(s) {
+// rowsReturned is for how many rows at most PostgreSQL computes the i-th output of a SELECT. Those are the rows within
+// LIMIT, if the output is no sort key, group key or part of DISTINCT (make_sort_input_target, planner.c).
+func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
+	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.readsAllRows(s) {
 		return math.Inf(1)
 	}
 	rows := 0.0
@@ -255,7 +254,7 @@ func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
 		switch c := n.GetAConst(); {
 		case n == nil:
 		case c == nil || c.GetIval() == nil:
-			rows += someRows
+			rows += unknownLimitRows
 		default:
 			rows += float64(c.GetIval().GetIval())
 		}
@@ -273,12 +272,12 @@ func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
 	return rows
 }
 
-// takesAll tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
-func (h *hint) takesAll(s *sqltext.SelectStmt) bool {
-	return h.aggregates(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
+// readsAllRows tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
+func (h *rowEstimator) readsAllRows(s *sqltext.SelectStmt) bool {
+	return h.isGrouped(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
 }
 
-// callsWindow tells whether an expression has a window function in it, but not inside a sub-select.
+// callsWindow tells whether an expression calls a window function outside of sub-selects.
 func callsWindow(n *sqltext.Node) bool {
 	found := n.GetFuncCall().GetOver() != nil
 	if n != nil && n.GetSubLink() == nil {
@@ -288,7 +287,7 @@ func callsWindow(n *sqltext.Node) bool {
 }
 
 // sublinks estimates the SELECTs in an expression.
-func (h *hint) sublinks(n *sqltext.Node, outer float64) {
+func (h *rowEstimator) sublinks(n *sqltext.Node, outer float64) {
 	if n == nil {
 		return
 	}
@@ -300,31 +299,32 @@ func (h *hint) sublinks(n *sqltext.Node, outer float64) {
 	sqltext.Children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
 }
 
-// hintLevel is one SELECT.
-type hintLevel struct {
-	*hint
-	outer float64
-	items []*hintItem
-	fixed map[*hintItem][]string // columns that equal one value
+// queryEstimate is the estimate of one SELECT.
+type queryEstimate struct {
+	*rowEstimator
+	outer              float64 // how many rows the query around it looks at
+	items              []*tableEstimate
+	singleValueColumns map[*tableEstimate][]string // columns that equal one value
 }
 
-type hintItem struct {
-	ref     *reference
-	name    string
-	rows    float64
-	guessed bool // rows is that of a search
+// tableEstimate is that of one table in its FROM.
+type tableEstimate struct {
+	ref      *reference
+	name     string
+	rows     float64
+	bySearch bool // rows is that of a search
 }
 
 // from adds an item of FROM and returns the conditions of inner joins in it.
-func (l *hintLevel) from(n *sqltext.Node) []*sqltext.Node {
+func (l *queryEstimate) from(n *sqltext.Node) []*sqltext.Node {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		if ref := l.references[kind.RangeVar]; ref != nil && ref.relation != nil {
+		if ref := l.referenceOf[kind.RangeVar]; ref != nil && ref.relation != nil {
 			name := kind.RangeVar.GetAlias().GetAliasname()
 			if name == "" {
 				name = kind.RangeVar.GetRelname()
 			}
-			l.items = append(l.items, &hintItem{ref: ref, name: name, rows: l.size(ref)})
+			l.items = append(l.items, &tableEstimate{ref: ref, name: name, rows: l.size(ref)})
 		}
 	case *sqltext.Node_RangeSubselect:
 		l.query(kind.RangeSubselect.GetSubquery().GetSelectStmt(), 0)
@@ -335,7 +335,7 @@ func (l *hintLevel) from(n *sqltext.Node) []*sqltext.Node {
 	return nil
 }
 
-// conjuncts takes a condition apart at its ANDs.
+// conjuncts splits a condition at its ANDs.
 func conjuncts(n *sqltext.Node) []*sqltext.Node {
 	if n == nil {
 		return nil
@@ -350,8 +350,8 @@ func conjuncts(n *sqltext.Node) []*sqltext.Node {
 	return []*sqltext.Node{n}
 }
 
-// item returns the table that a column is of, at this level; nil: none, or one further out.
-func (l *hintLevel) item(n *sqltext.Node) (*hintItem, string) {
+// item returns the table of a column, at this level; nil: none, or one further out.
+func (l *queryEstimate) item(n *sqltext.Node) (*tableEstimate, string) {
 	fields := n.GetColumnRef().GetFields()
 	if len(fields) == 0 || len(fields) > 2 {
 		return nil, ""
@@ -365,8 +365,8 @@ func (l *hintLevel) item(n *sqltext.Node) (*hintItem, string) {
 	return nil, ""
 }
 
-// compared returns the table of a column by which row security may find rows in an index.
-func (l *hintLevel) compared(n *sqltext.Node) (*hintItem, string) {
+// comparedColumn returns the table of a column by which row security may use an index.
+func (l *queryEstimate) comparedColumn(n *sqltext.Node) (*tableEstimate, string) {
 	item, column := l.item(n)
 	if item == nil || !comparesPlainly(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
 		return nil, ""
@@ -374,15 +374,15 @@ func (l *hintLevel) compared(n *sqltext.Node) (*hintItem, string) {
 	return item, column
 }
 
-// comparesPlainly tells whether row security reaches an index by comparisons of a type: those of numeric, enums, citext
-// and others are not leak-proof.
+// comparesPlainly tells whether row security may use an index for comparisons of a type. Those of numeric, enums,
+// citext and others are not leak-proof.
 func comparesPlainly(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043,
 		1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
 }
 
-// perValue is how many rows have one value in a column.
-func (l *hintLevel) perValue(ref *reference, column string) float64 {
+// rowsPerValue is how many rows have one value in a column.
+func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 	values, known := l.sizes[ref.name].Distinct[column]
 	if !known {
 		values = 200
@@ -390,30 +390,30 @@ func (l *hintLevel) perValue(ref *reference, column string) float64 {
 	return max(1, l.size(ref)/values)
 }
 
-// The guesses of PostgreSQL where it knows nothing of the values, or near to them.
+// PostgreSQL's guesses where it knows nothing of the values, or numbers near to them.
 const (
-	rangeShare = 1.0 / 200
-	sideShare  = 1.0 / 3
-	fanOut     = 10.0
-	someRows   = 100.0 // that a LIMIT lets through which is no number
+	rangeShare       = 1.0 / 200
+	oneBoundShare    = 1.0 / 3
+	rowsPerJoin      = 10.0
+	unknownLimitRows = 100.0 // a LIMIT that is no number
 )
 
-// narrow takes account of conditions that an index answers, then of joins through an index.
-func (l *hintLevel) narrow(conditions []*sqltext.Node) {
-	equal, bounds := map[*hintItem][]string{}, map[*hintItem]map[string]int{}
+// applyConditions lowers the estimates by conditions that an index answers, then by joins through an index.
+func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
+	equal, bounds := map[*tableEstimate][]string{}, map[*tableEstimate]map[string]int{}
 	type edge struct {
-		from, to *hintItem
+		from, to *tableEstimate
 		column   string
 	}
 	var edges []edge
-	correlated := map[*hintItem]string{}
+	correlated := map[*tableEstimate]string{}
 	for _, n := range conditions {
 		x := n.GetAExpr()
 		if x == nil {
 			continue
 		}
-		left, a := l.compared(x.Lexpr)
-		right, b := l.compared(x.Rexpr)
+		left, a := l.comparedColumn(x.Lexpr)
+		right, b := l.comparedColumn(x.Rexpr)
 		operator := ""
 		if len(x.Name) == 1 {
 			operator = x.Name[0].GetString_().GetSval()
@@ -423,26 +423,26 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			left != nil && operator == "=":
 			equal[left] = append(equal[left], a)
 		case x.Kind == sqltext.AEXPR_BETWEEN && left != nil:
-			count(bounds, left, a, 2)
+			addBound(bounds, left, a, 2)
 		case x.Kind != sqltext.AEXPR_OP:
 		case operator == "=" && left != nil && right != nil:
 			edges = append(edges, edge{left, right, b}, edge{right, left, a})
 		case operator == "=" && left != nil:
 			equal[left] = append(equal[left], a)
-			l.fixed[left] = append(l.fixed[left], a)
+			l.singleValueColumns[left] = append(l.singleValueColumns[left], a)
 			if x.Rexpr.GetColumnRef() != nil {
 				correlated[left] = a
 			}
 		case operator == "=" && right != nil:
 			equal[right] = append(equal[right], b)
-			l.fixed[right] = append(l.fixed[right], b)
+			l.singleValueColumns[right] = append(l.singleValueColumns[right], b)
 			if x.Lexpr.GetColumnRef() != nil {
 				correlated[right] = b
 			}
 		case slices.Contains([]string{"<", "<=", ">", ">="}, operator) && left != nil:
-			count(bounds, left, a, 1)
+			addBound(bounds, left, a, 1)
 		case slices.Contains([]string{"<", "<=", ">", ">="}, operator) && right != nil:
-			count(bounds, right, b, 1)
+			addBound(bounds, right, b, 1)
 		}
 	}
 	for _, e := range edges {
@@ -450,70 +450,72 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 	}
 	for _, item := range l.items {
 		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
-		if item.ref.fragment != nil && !l.own {
-			equal[item] = append(equal[item], item.ref.fragment.owned...)
-			l.fixed[item] = append(l.fixed[item], item.ref.fragment.fixed...)
+		if item.ref.fragment != nil && !l.ignoreRuleColumns {
+			equal[item] = append(equal[item], item.ref.fragment.attributeColumns...)
+			l.singleValueColumns[item] = append(l.singleValueColumns[item], item.ref.fragment.singleValueColumns...)
 		}
-		if l.own { // the guess of a range may be far off
+		if l.ignoreRuleColumns { // the guess for a range may be far off
 			bounds = nil
 		}
 		for _, index := range item.ref.relation.Indexes {
-			if index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }) {
+			if index.Unique && !slices.ContainsFunc(index.Columns,
+				func(c string) bool { return !slices.Contains(equal[item], c) }) {
 				item.rows = 1
 				continue
 			}
-			item.rows = min(item.rows, l.found(item, index, equal[item], bounds[item]))
+			item.rows = min(item.rows, l.indexRows(item, index, equal[item], bounds[item]))
 		}
-		if l.own {
-			if few := l.searchedBy(item, conditions); few < item.rows {
-				item.rows, item.guessed, l.searched[item.ref] = few, true, true
+		if l.ignoreRuleColumns {
+			if few := l.rowsBySearch(item, conditions); few < item.rows {
+				item.rows, item.bySearch, l.foundBySearch[item.ref] = few, true, true
 			}
-			if l.betterByRule(item, equal[item]) {
+			if l.ruleIndexIsBetter(item, equal[item]) {
 				item.rows = l.size(item.ref)
 			}
 		} else {
-			item.rows = min(item.rows, l.passes(item, equal[item], bounds[item]))
+			item.rows = min(item.rows, l.matchingRows(item, equal[item], bounds[item]))
 		}
-		if l.byKey(item.ref) {
+		if l.isFoundByKey(item.ref) {
 			item.rows = min(item.rows, max(1, l.size(item.ref)*searchShare))
 		}
-		// A correlated look-up is made for each row outside.
-		if column, ok := correlated[item]; ok && leads(item.ref.relation, column) && l.outer > 0 {
-			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.perValue(item.ref, column)))
+		// A correlated sub-select looks rows up for each outer row.
+		if column, ok := correlated[item]; ok && indexBeginsWith(item.ref.relation, column) && l.outer > 0 {
+			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.rowsPerValue(item.ref, column)))
 		}
 	}
 	for range l.items {
 		for _, e := range edges {
-			if leads(e.to.ref.relation, e.column) {
-				if rows := e.from.rows * l.perValue(e.to.ref, e.column); rows <= e.to.rows {
-					e.to.rows, l.led[e.to.ref] = rows, true
+			if indexBeginsWith(e.to.ref.relation, e.column) {
+				if rows := e.from.rows * l.rowsPerValue(e.to.ref, e.column); rows <= e.to.rows {
+					e.to.rows, l.lookedUp[e.to.ref] = rows, true
 				}
 			}
 		}
 	}
 }
 
-// found is how many rows an index finds by its leading columns: those that are equal to something, and the bounds of
-// the next.
-func (l *hintLevel) found(item *hintItem, index catalog.BTree, equal []string, bounds map[string]int) float64 {
+// indexRows is how many rows an index finds by its leading columns: those that equal something, and the bounds of the
+// next.
+func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equal []string,
+	bounds map[string]int) float64 {
 	rows, at := l.size(item.ref), 0
 	for ; at < len(index.Columns) && slices.Contains(equal, index.Columns[at]); at++ {
-		rows *= l.perValue(item.ref, index.Columns[at]) / l.size(item.ref)
+		rows *= l.rowsPerValue(item.ref, index.Columns[at]) / l.size(item.ref)
 	}
 	if at < len(index.Columns) {
 		switch n := bounds[index.Columns[at]]; {
 		case n > 1:
 			rows *= rangeShare
 		case n == 1:
-			rows *= sideShare
+			rows *= oneBoundShare
 		}
 	}
 	return max(1, rows)
 }
 
-// passes is how many rows fulfil the conditions. What is leak-proof is asked before what a policy looks up, with an
-// index and without.
-func (l *hintLevel) passes(item *hintItem, equal []string, bounds map[string]int) float64 {
+// matchingRows is how many rows meet the conditions. With an index and without, PostgreSQL checks leak-proof conditions
+// before the look-ups of a policy.
+func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
 		if values, known := l.sizes[item.ref.name].Distinct[column]; known && slices.Index(equal, column) == i {
@@ -524,79 +526,80 @@ func (l *hintLevel) passes(item *hintItem, equal []string, bounds map[string]int
 		if n > 1 {
 			rows *= rangeShare
 		} else {
-			rows *= sideShare
+			rows *= oneBoundShare
 		}
 	}
 	return max(1, rows)
 }
 
-func count(bounds map[*hintItem]map[string]int, item *hintItem, column string, n int) {
+func addBound(bounds map[*tableEstimate]map[string]int, item *tableEstimate, column string, n int) {
 	if bounds[item] == nil {
 		bounds[item] = map[string]int{}
 	}
 	bounds[item][column] += n
 }
 
-// leads tells whether an index begins with a column.
-func leads(r *catalog.Relation, column string) bool {
+// indexBeginsWith tells whether an index begins with a column.
+func indexBeginsWith(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
-// sorts tells whether an index has the rows in the order of a column: it begins with it, or has before it what is the
-// same in all of them.
-func (l *hintLevel) sorts(item *hintItem, column string) bool {
+// indexSorts tells whether an index has the rows in the order of a column: it begins with the column, or only columns
+// with a single value come before.
+func (l *queryEstimate) indexSorts(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
-		at := slices.IndexFunc(i.Columns, func(c string) bool { return !slices.Contains(l.fixed[item], c) || c == column })
+		at := slices.IndexFunc(i.Columns,
+			func(c string) bool { return !slices.Contains(l.singleValueColumns[item], c) || c == column })
 		return at >= 0 && i.Columns[at] == column
 	})
 }
 
-// top takes account of LIMIT: what needs no sorting stops early.
-func (l *hintLevel) top(s *sqltext.SelectStmt) {
-	if l.own && s.LimitCount != nil && len(s.SortClause) > 0 {
-		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.guessed &&
-			l.sortsByRule(item, column) {
-			item.rows = l.size(item.ref) // what comes first may be found soon
+// applyLimit takes account of LIMIT: a scan that needs no sorting stops early.
+func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
+	if l.ignoreRuleColumns && s.LimitCount != nil && len(s.SortClause) > 0 {
+		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.bySearch &&
+			l.ruleIndexMaySort(item, column) {
+			item.rows = l.size(item.ref) // the first rows may be found soon
 		}
 	}
-	if l.unlimited || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.takesAll(s) {
+	if l.ignoreLimit || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.readsAllRows(s) {
 		return
 	}
 	for _, item := range l.items {
-		l.narrowed[item.ref] = true // which index of which table may serve is not known here
+		l.narrowed[item.ref] = true // which table's index may serve is not known here
 	}
 	first := l.items[0]
 	if len(s.SortClause) > 0 {
 		item, column := l.item(s.SortClause[0].GetSortBy().GetNode())
-		if item == nil || !l.sorts(item, column) {
+		if item == nil || !l.indexSorts(item, column) {
 			return
 		}
 		first = item
 	}
-	limit := someRows
+	limit := unknownLimitRows
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
 		limit = float64(c.GetIval().GetIval())
 	}
-	// Conditions may drop many rows; and what is joined is looked up for each.
+	// Conditions may drop many rows; and joins look rows up for each.
 	const passed = 10
 	first.rows = min(first.rows, limit*passed)
 	for _, item := range l.items {
-		item.rows = min(item.rows, limit*passed*fanOut)
+		item.rows = min(item.rows, limit*passed*rowsPerJoin)
 	}
 }
 
-// parts returns the conditions that all rows of a table have to meet.
-func parts(t *policy.Table) predicate.All {
+// rowConditions returns the conditions that all visible rows of a table meet.
+func rowConditions(t *policy.Table) predicate.All {
 	if all, ok := t.Rows.(predicate.All); ok {
 		return all
 	}
 	return predicate.All{t.Rows}
 }
 
-// owned returns the columns that the rows of a policy have to equal an attribute in.
-func owned(t *policy.Table) []string {
+// attributeColumns returns the columns that equal an attribute in every visible row.
+func attributeColumns(t *policy.Table) []string {
 	var out []string
-	for _, part := range parts(t) {
+	for _, part := range rowConditions(t) {
 		if own, ok := part.(predicate.Own); ok {
 			out = append(out, own.Column)
 		}
@@ -604,10 +607,10 @@ func owned(t *policy.Table) []string {
 	return out
 }
 
-// fixedColumns returns those of them that equal one value.
-func fixedColumns(t *policy.Table) []string {
+// singleValueColumns returns those that equal one value.
+func singleValueColumns(t *policy.Table) []string {
 	var out []string
-	for _, part := range parts(t) {
+	for _, part := range rowConditions(t) {
 		if own, ok := part.(predicate.Own); ok && !strings.HasSuffix(own.Type, "[]") {
 			out = append(out, own.Column)
 		}
@@ -615,9 +618,9 @@ func fixedColumns(t *policy.Table) []string {
 	return out
 }
 
-// keeps tells whether the answer of a consent is kept beside the rows of a table.
-func keeps(t *policy.Table) bool {
-	return slices.ContainsFunc(parts(t), func(part predicate.Node) bool {
+// hasMaterializedConsent tells whether the answer of a consent is materialized beside the rows of a table.
+func hasMaterializedConsent(t *policy.Table) bool {
+	return slices.ContainsFunc(rowConditions(t), func(part predicate.Node) bool {
 		consent, ok := part.(predicate.Consent)
 		return ok && consent.Materialized != nil
 	})

@@ -11,53 +11,57 @@ import (
 )
 
 const (
-	sought      = 5000       // above it reading another index as well is little beside the rest
-	soughtShare = 1.0 / 8    // of what an index of the rule's finds: below it that index is not worth reading
-	searchShare = 1.0 / 1000 // of a table's rows, that a search may find: nobody knows
+	// if the statement's own index finds more, reading the rule's index as well adds little
+	maxOwnIndexRows = 5000
+	// of the rows that the rule's index finds: if the own index finds fewer, the rule's is not worth reading
+	ruleIndexShare = 1.0 / 8
+	searchShare    = 1.0 / 1000 // of a table's rows, that a search may find: a guess
 )
 
-// seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a
-// table of whose rows an index might be read for the rule: then that index is better left alone (see
-// predicate.UseIndexHint). Nothing but speed depends on it.
-func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
+// wantsIndexHint tells whether the conditions of the one statement of the text find few rows by indexes. It looks at
+// all tables for whose rule PostgreSQL might read an index, too. It had better leave that index alone then (see
+// predicate.UseIndexHint). Only speed depends on it.
+func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
 	}
 	spared := false
-	var found *hint
+	var found *rowEstimator
 	for _, ref := range w.references {
-		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.owned) == 0 {
+		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.attributeColumns) == 0 {
 			continue
 		}
-		by := w.byRule(ref)
+		by := w.rowsByRule(ref)
 		if by == 0 {
 			continue
 		}
 		if found == nil {
-			found = w.estimated(tree, &hint{unlimited: true, own: true, searching: gate})
+			found = w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: signedPath})
 		}
 		rows := found.rows[ref]
-		if rows > sought || rows > by*soughtShare && !found.led[ref] {
+		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUp[ref] {
 			return false
 		}
-		spared = spared || rows > 1 // one row is looked up by one index
+		spared = spared || rows > 1 // one index looks up one row
 	}
 	return spared
 }
 
-// mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
-const mostFew = 8
+// maxRowHints is for how many tables a text has such a hint: PostgreSQL reads the text before the statement as it
+// plans.
+const maxRowHints = 8
 
-// few are the tables of which searches by an index are to find few rows on the signed path (see predicate.EstimateRows).
-// Nothing but speed depends on it.
-func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
-	if w.sizes == nil || !gate && len(w.searches) == 0 {
+// rowHintTables are the tables of which index searches find few rows on the signed path (see predicate.EstimateRows).
+// Only speed depends on it.
+func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []catalog.Name {
+	if w.sizes == nil || !signedPath && len(w.keySearches) == 0 {
 		return nil
 	}
-	found := w.estimated(tree, &hint{unlimited: true, own: true, searching: true})
+	found := w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: true})
 	var out []catalog.Name
 	for _, ref := range w.references {
-		if (w.byKey(ref) || gate && found.searched[ref]) && !slices.Contains(out, ref.name) && len(out) < mostFew {
+		if (w.isFoundByKey(ref) || signedPath && found.foundBySearch[ref]) && !slices.Contains(out, ref.name) &&
+			len(out) < maxRowHints {
 			out = append(out, ref.name)
 		}
 	}
@@ -65,13 +69,13 @@ func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
 	return out
 }
 
-// byRule is how many rows an index finds for the rule of a table alone; 0: there is none.
-func (w *walker) byRule(ref *reference) float64 {
+// rowsByRule is how many rows an index finds for the rule of a table alone; 0: there is none.
+func (w *walker) rowsByRule(ref *reference) float64 {
 	rows := 0.0
-	level := &hintLevel{hint: &hint{walker: w}}
+	level := &queryEstimate{rowEstimator: &rowEstimator{walker: w}}
 	for _, index := range ref.relation.Indexes {
-		if column := index.Columns[0]; slices.Contains(ref.fragment.owned, column) {
-			if found := level.perValue(ref, column); rows == 0 || found < rows {
+		if column := index.Columns[0]; slices.Contains(ref.fragment.attributeColumns, column) {
+			if found := level.rowsPerValue(ref, column); rows == 0 || found < rows {
 				rows = found
 			}
 		}
@@ -79,16 +83,16 @@ func (w *walker) byRule(ref *reference) float64 {
 	return rows
 }
 
-// searchedBy is how many rows the searches among the conditions find by a GIN index.
-func (l *hintLevel) searchedBy(item *hintItem, conditions []*sqltext.Node) float64 {
-	if l.searching && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.inverted(item, n) }) {
+// rowsBySearch is how many rows the searches among the conditions find by a GIN index.
+func (l *queryEstimate) rowsBySearch(item *tableEstimate, conditions []*sqltext.Node) float64 {
+	if l.indexSearches && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.isGINSearch(item, n) }) {
 		return max(1, l.size(item.ref)*searchShare)
 	}
 	return l.size(item.ref)
 }
 
-// inverted tells whether a condition is a search by a GIN index of a table.
-func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
+// isGINSearch tells whether a condition is a search by a GIN index of a table.
+func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	x := n.GetAExpr()
 	if x == nil {
 		return false
@@ -97,32 +101,32 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 	case sqltext.AEXPR_OP:
 		name := lastName(x.Name)
-		// what shares some trigrams may be many
-		if strings.Contains(name, "%") || !slices.Contains(searches, name) && name != "~" && name != "~*" {
+		// many values may share some trigrams
+		if strings.Contains(name, "%") || !slices.Contains(indexSearchOperators, name) && name != "~" && name != "~*" {
 			return false
 		}
 	default:
 		return false
 	}
 	for _, operand := range searchOperands(x) {
-		if l.invertedColumn(item, operand) {
-			return !brief(x)
+		if l.isGINColumn(item, operand) {
+			return !hasNoTrigram(x)
 		}
 	}
 	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 &&
 		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
 			return n.GetFuncCall() != nil && !strings.HasSuffix(lastName(n.GetFuncCall().Funcname), "to_tsquery")
-		}) // nothing else is vetted there
+		}) // the leak check allows nothing else there
 }
 
-// invertedColumn tells whether an operand is a column of a table that such an index has.
-func (l *hintLevel) invertedColumn(item *hintItem, n *sqltext.Node) bool {
+// isGINColumn tells whether an operand is a column of a table with such an index.
+func (l *queryEstimate) isGINColumn(item *tableEstimate, n *sqltext.Node) bool {
 	of, column := l.item(n)
 	return of == item && slices.Contains(item.ref.relation.Inverted, column)
 }
 
-// searchOperands are the operands that an index may have: the left one, and the right one of what reads the same from
-// there.
+// searchOperands are the operands that an index may have: the left one, and the right one of operators that work from
+// both sides.
 func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastName(x.Name)) {
 		return []*sqltext.Node{x.Lexpr, x.Rexpr}
@@ -130,9 +134,9 @@ func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 	return []*sqltext.Node{x.Lexpr}
 }
 
-// brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few
-// rows.
-func brief(x *sqltext.A_Expr) bool {
+// hasNoTrigram tells whether a pattern has no three characters beside each other, by which a trigram index could find
+// few rows.
+func hasNoTrigram(x *sqltext.A_Expr) bool {
 	constant := x.Rexpr.GetAConst()
 	if name := lastName(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
 		return false
@@ -142,20 +146,19 @@ func brief(x *sqltext.A_Expr) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return utf8.RuneCountInString(part) >= 3 })
 }
 
-// betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than
-// has been found.
-func (l *hintLevel) betterByRule(item *hintItem, equal []string) bool {
+// ruleIndexIsBetter tells whether an index of equal columns and columns of the rule finds fewer rows than the estimate.
+func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) bool {
 	if item.ref.fragment == nil || len(equal) == 0 {
 		return false
 	}
-	equal = append(slices.Clone(equal), item.ref.fragment.owned...)
+	equal = append(slices.Clone(equal), item.ref.fragment.attributeColumns...)
 	return slices.ContainsFunc(item.ref.relation.Indexes,
-		func(i catalog.BTree) bool { return l.found(item, i, equal, nil) < item.rows })
+		func(i catalog.BTree) bool { return l.indexRows(item, i, equal, nil) < item.rows })
 }
 
-// sortsByRule tells whether an index that begins with a column of the rule may have the order that is asked for.
-func (l *hintLevel) sortsByRule(item *hintItem, column string) bool {
+// ruleIndexMaySort tells whether an index that begins with a column of the rule may have the order of ORDER BY.
+func (l *queryEstimate) ruleIndexMaySort(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
-		return slices.Contains(item.ref.fragment.fixed, i.Columns[0]) && slices.Contains(i.Columns, column)
+		return slices.Contains(item.ref.fragment.singleValueColumns, i.Columns[0]) && slices.Contains(i.Columns, column)
 	})
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// scope holds the FROM items of one SELECT; parent is what its expressions see besides, from the inside out.
+// scope holds the FROM items of one SELECT. Its expressions see the items of parent as well, from the inside out.
 type scope struct {
 	parent *scope
 	items  []*fromItem
 	byName map[string][]*fromItem
 
-	query    *sqltext.SelectStmt // nil where it is that of another statement
-	nameless bool                // it has an item whose name is not plain to see
-	inSight  int                 // items of the scopes around it
+	query          *sqltext.SelectStmt // nil where another statement has the items
+	hasUnknownName bool                // it has an item whose name the text does not show
+	outerItems     int                 // how many items the scopes around it have
 }
 
 // maxItems bounds the FROM items in sight of one expression: each column looks through them.
@@ -22,22 +22,22 @@ const maxItems = 1_000
 func newScope(parent *scope) *scope {
 	s := &scope{parent: parent}
 	if parent != nil {
-		s.inSight = parent.inSight + len(parent.items)
+		s.outerItems = parent.outerItems + len(parent.items)
 	}
 	return s
 }
 
 // fromItem is what a name in front of a column can mean.
 type fromItem struct {
-	name    string
-	ref     *reference      // a relation; nil for a subquery, a function, a WITH query
-	bare    bool            // it has no alias, so that schema.table.column reaches it
-	columns map[string]bool // those it is certain to have; nil: not known
-	inside  []*reference    // of a subquery: what it reads
+	name       string
+	ref        *reference      // a relation; nil for a subquery, a function, a WITH query
+	noAlias    bool            // schema.table.column reaches it
+	columns    map[string]bool // those it is certain to have; nil: not known
+	references []*reference    // of a subquery: the relations that it reads
 }
 
-// names tells whether the SELECT gives a result column this name.
-func (s *scope) names(column string) bool {
+// namesResultColumn tells whether the SELECT gives a result column this name.
+func (s *scope) namesResultColumn(column string) bool {
 	for _, n := range s.query.GetTargetList() {
 		if n.GetResTarget().GetName() == column {
 			return true
@@ -50,13 +50,13 @@ func (s *scope) add(item *fromItem) {
 	if s.byName == nil {
 		s.byName = map[string][]*fromItem{}
 	}
-	s.nameless = s.nameless || item.name == ""
+	s.hasUnknownName = s.hasUnknownName || item.name == ""
 	s.items = append(s.items, item)
 	s.byName[item.name] = append(s.byName[item.name], item)
 }
 
-// matching returns the items of that name, innermost scope first.
-func (s *scope) matching(name string) []*fromItem {
+// itemsNamed returns the items of that name, innermost scope first.
+func (s *scope) itemsNamed(name string) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
 		out = append(out, s.byName[name]...)
@@ -64,23 +64,23 @@ func (s *scope) matching(name string) []*fromItem {
 	return out
 }
 
-// mayName tells whether an item in sight has a name that is not plain to see, which may be any.
-func (s *scope) mayName() bool {
+// hasUnknownNameInSight tells whether the name of an item in sight is not known: it may be any.
+func (s *scope) hasUnknownNameInSight() bool {
 	for ; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return true
 		}
 	}
 	return false
 }
 
-// hasColumn tells whether item.column is certain to be a column. Which item is meant is not: an alias of a join hides
-// those inside it, and a join's condition does not see the items beside it, so that one further out is meant. All of the
-// name must have the column.
+// hasColumn tells whether item.column is certain to be a column. Which item is meant is not certain: the alias of a
+// join hides the items inside, and a join's condition does not see the items beside it. So every item of that name must
+// have the column.
 func (s *scope) hasColumn(item, column string) bool {
 	found := false
 	for ; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return false
 		}
 		for _, i := range s.byName[item] {
@@ -93,12 +93,12 @@ func (s *scope) hasColumn(item, column string) bool {
 	return found
 }
 
-// qualified returns the items without alias that are that relation.
-func (s *scope) qualified(n catalog.Name) []*fromItem {
+// itemsOfRelation returns the items without alias that are that relation.
+func (s *scope) itemsOfRelation(n catalog.Name) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
 		for _, item := range s.byName[n.Name] {
-			if item.bare && item.ref != nil && item.ref.name == n {
+			if item.noAlias && item.ref != nil && item.ref.name == n {
 				out = append(out, item)
 			}
 		}
@@ -106,27 +106,27 @@ func (s *scope) qualified(n catalog.Name) []*fromItem {
 	return out
 }
 
-// keepDuplicates leaves relations as they are where two items share a name: PostgreSQL allows that between tables of
-// different schemas, and not between subqueries.
-func (s *scope) keepDuplicates() {
+// keepSameNames injects nothing where two items have one name: PostgreSQL allows that for tables of different schemas,
+// but not for subqueries.
+func (s *scope) keepSameNames() {
 	for _, item := range s.items {
 		if len(s.byName[item.name]) > 1 && item.ref != nil {
-			item.ref.shares = true
-			item.ref.keep("two items of one name")
+			item.ref.sharesName = true
+			item.ref.doNotInject(itemsOfOneName)
 		}
 	}
 }
 
-// cteFrame holds the names that one WITH has in sight so far.
+// cteFrame holds the names of WITH queries that one WITH clause has brought into sight so far.
 type cteFrame struct {
-	parent *cteFrame
-	names  map[string]map[string]bool // to their columns, nil where not known
+	parent    *cteFrame
+	columnsOf map[string]map[string]bool // by name; nil where the columns are not known
 }
 
-// lookup returns the columns of a WITH query. A name without schema means it before any table.
+// lookup returns the columns of a WITH query. A name without schema means a WITH query before any table.
 func (f *cteFrame) lookup(name string) (columns map[string]bool, found bool) {
 	for ; f != nil; f = f.parent {
-		if columns, found := f.names[name]; found {
+		if columns, found := f.columnsOf[name]; found {
 			return columns, true
 		}
 	}

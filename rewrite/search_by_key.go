@@ -13,32 +13,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search stands in a join, a sub-select or a WITH query, beside what is not leak-safe: the statement takes row security,
-// which reaches no index by it. The keys of the rows that the search finds are looked up on the signed path then,
-// where its conditions are leak-safe, and the statement looks at the rows of these keys:
+// A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Then the
+// statement reads its tables under row security, where the search uses no index. If the search's own conditions are
+// leak-safe, the statement looks up the keys of its rows on the signed path, and reads the rows with these keys:
 //
-//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) AND u.name ~ $2
+//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) ...
 //
-// All else is as it was, under row security. Whatever the keys are, rows can only be left out by them; they are those
-// of all rows that show and fulfil the conditions which stand beside them, and equality of keys is leak-proof. The form
-// goes by the text and the catalog alone.
+// The rest stays as it was, under row security. The added condition can only leave rows out, whatever the keys are. The
+// keys are those of all visible rows that meet the conditions beside it, and equality of keys is leak-proof. The form
+// depends on the text and the catalog alone.
 
 // keySearch is a search whose rows are found by key.
 type keySearch struct {
-	query proto.Message // a SELECT, UPDATE or DELETE
-	ref   *reference
-	alias string // of the table
-	key   string // its primary key
-	by    []bool // of each condition of the query: rows are found by it
-	words []int  // which of the text searches in its FROM these conditions name
-	at    int    // which of the queries of the text it is
+	query          proto.Message // a SELECT, UPDATE or DELETE
+	ref            *reference
+	alias          string // of the table
+	key            string // its primary key
+	isKeyCondition []bool // of each condition of the query: it finds rows by key
+	textSearches   []int  // which text searches in FROM these conditions name
+	queryIndex     int    // the index of the query in queriesOf
 }
 
-// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is leak-safe: then its door
-// finds rows by an index where nothing is joined, and where something is asked of what is.
-func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
+// findKeySearches finds the searches of a statement that are worth it. allLeakSafe tells that the whole statement is
+// leak-safe. Then its signed views find rows by an index if it joins nothing, or if it has conditions on what it joins.
+func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*leakChecker, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
-	if s == nil { // which is quiet (see hardened_writes.go): what is planned with care has no such form
+	if s == nil { // UPDATE or DELETE that runs no code of the owner's: a hardened statement has no such form
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
 			written = u
 		} else {
@@ -51,55 +51,58 @@ func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
 	}
-	v := w.vetter()
-	f := searchFinder{vetter: v, passed: passed, stands: map[int32]int{}, of: w.byMention(), written: written, as: s}
-	countParams(tree, f.stands)
+	v := w.newLeakChecker()
+	f := searchFinder{leakChecker: v, allLeakSafe: allLeakSafe, paramUses: map[int32]int{},
+		referenceOf: w.referencesByRangeVar(), writeStmt: written, asSelect: s}
+	countParams(tree, f.paramUses)
 	f.query(s)
-	v.narrower()
-	v.ofOneType()
-	if v.reason != "" || len(f.found) == 0 || len(f.found) > mostKeySearches {
+	v.checkNarrowParams()
+	v.checkParamTypes()
+	if v.reason != "" || len(f.found) == 0 || len(f.found) > maxKeySearches {
 		return nil, nil
 	}
 	return v, f.found
 }
 
-// keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot
-// fail, with these values; where the statement was to be given a hardened plan for that alone, it is not.
-func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
-	v, searches := w.foundByKey(tree, passed)
+// useKeySearches notes them, and what they rely on in the values of parameters. With such values their conditions
+// cannot fail. If the statement was to be hardened for these conditions only, it is not.
+func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLeakSafe bool) {
+	v, searches := w.findKeySearches(tree, allLeakSafe)
 	if len(searches) == 0 {
 		return
 	}
-	if !passed && w.barred {
-		var vetted []*sqltext.Node
+	if !allLeakSafe && w.mayFail {
+		var leakSafe []*sqltext.Node
 		for _, search := range searches {
 			for i, n := range conjuncts(*whereOf(search.query)) {
-				if search.by[i] {
-					vetted = append(vetted, n)
+				if search.isKeyCondition[i] {
+					leakSafe = append(leakSafe, n)
 				}
 			}
 		}
-		if _, reason, declared := w.care(tree.Stmts[0], w.byMention(), vetted...); reason != "" || declared {
+		if _, reason, declared := w.hardeningOf(tree.Stmts[0], w.referencesByRangeVar(), leakSafe...); reason != "" ||
+			declared {
 			return
 		}
-		result.careless()
-		w.barred = false
+		result.clearHardening()
+		w.mayFail = false
 	}
-	w.searches, w.searcher = searches, v
-	w.signed = true
-	result.params, result.exact, result.Forms, result.ExpectsForms = v.params, v.exact, v.forms, result.ExpectsForms || len(v.forms) > 0
+	w.keySearches, w.searchLeakCheck = searches, v
+	w.needsSignature = true
+	result.paramKinds, result.paramCasts, result.Forms, result.ExpectsForms = v.paramKinds, v.paramCasts, v.paramForms,
+		result.ExpectsForms || len(v.paramForms) > 0
 }
 
-// byKey tells whether rows of a table are found by key.
-func (w *walker) byKey(ref *reference) bool {
-	return slices.ContainsFunc(w.searches, func(s keySearch) bool { return s.ref == ref })
+// isFoundByKey tells whether rows of a table are found by key.
+func (w *walker) isFoundByKey(ref *reference) bool {
+	return slices.ContainsFunc(w.keySearches, func(s keySearch) bool { return s.ref == ref })
 }
 
-// mostKeySearches bounds how much longer a text becomes.
-const mostKeySearches = 4
+// maxKeySearches bounds how much longer a text becomes.
+const maxKeySearches = 4
 
-// onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's,
-// which see that the text is signed.
+// onlyTables tells whether a statement reads only tables of the policy: a view may call functions of the owner's, which
+// would see the signed text.
 func (w *walker) onlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
 		if ref.fragment == nil || ref.relation == nil {
@@ -107,22 +110,22 @@ func (w *walker) onlyTables(writes bool) bool {
 		}
 		_, listed := w.pol.Table(ref.name)
 		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable ||
-			ref.written && !writes || ref.copied
+			ref.isTarget && !writes || ref.repeated
 	})
 }
 
 type searchFinder struct {
-	*vetter
-	passed bool
-	stands map[int32]int // how often each parameter stands in the text
-	of     map[*sqltext.RangeVar]*reference
-	found  []keySearch
+	*leakChecker
+	allLeakSafe bool
+	paramUses   map[int32]int // how often each parameter stands in the text
+	referenceOf map[*sqltext.RangeVar]*reference
+	found       []keySearch
 
-	written proto.Message       // the UPDATE or DELETE
-	as      *sqltext.SelectStmt // the SELECT that it is taken for
+	writeStmt proto.Message       // the UPDATE or DELETE
+	asSelect  *sqltext.SelectStmt // the SELECT that it is checked as
 }
 
-// query looks at a query, and at those that are run once for it.
+// query looks at a query, and at those that run once for it.
 func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	if s == nil || len(s.LockingClause) > 0 {
 		return
@@ -136,7 +139,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	f.query(s.Rarg)
 	var tables []*sqltext.RangeVar
 	plain, optional := true, map[*sqltext.RangeVar]bool{}
-	only := true // tables are read, and text searches
+	only := true // it reads tables, and calls text search functions
 	var from func(n *sqltext.Node, missing bool)
 	from = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -168,7 +171,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 			f.query(link.GetSubselect().GetSelectStmt())
 		}
 	}
-	if !plain || f.passed && len(tables) == 1 && (only || len(s.FromClause) == 1) {
+	if !plain || f.allLeakSafe && len(tables) == 1 && (only || len(s.FromClause) == 1) {
 		return
 	}
 	for _, rv := range tables {
@@ -176,58 +179,61 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// table looks for a search of one table. optional tells that a join gives rows for which there is none of it, whose
-// columns are NULL: these have no key, so that what finds must not find them. Of a column no search does, being strict;
-// of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
+// table looks for a search of one table. optional tells that an outer join may return rows with NULLs in place of the
+// table's. These have no key, so the search must not find them. A search of a column does not, being strict. One of
+// to_tsvector over COALESCE(body, an empty text) with a negation does.
 func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
-	ref := f.of[rv]
-	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door ||
-		ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil ||
-		ref.kept != "" && !(f.written != nil && (ref.kept == keptWritten || ref.kept == keptBeside)) || ref.shares ||
-		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
+	ref := f.referenceOf[rv]
+	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.hasSignedView ||
+		ref.fragment.showsAllRows || ref.fragment.aggregate != nil || ref.keyLookup != nil ||
+		ref.notInjectedBecause != mayInject &&
+			!(f.writeStmt != nil && (ref.notInjectedBecause == writeTargetTable || ref.notInjectedBecause == writesOrLocks)) ||
+		ref.sharesName ||
+		ref.tableToken >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
 		return
 	}
 	f.references[rv] = ref
-	item := f.vetter.table(rv, place{})[0]
+	item := f.leakChecker.table(rv, checkContext{})[0]
 	query := proto.Message(s)
-	if f.written != nil && s == f.as {
-		query = f.written
+	if f.writeStmt != nil && s == f.asSelect {
+		query = f.writeStmt
 	}
 	search := keySearch{query: query, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0],
-		by: make([]bool, len(conditions))}
-	if key := slices.IndexFunc(item.columns, func(c vetColumn) bool { return c.name == search.key }); key < 0 ||
+		isKeyCondition: make([]bool, len(conditions))}
+	if key := slices.IndexFunc(item.columns, func(c leakColumn) bool { return c.name == search.key }); key < 0 ||
 		item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
 		return
 	}
-	level := &hintLevel{hint: &hint{walker: f.walker}, items: []*hintItem{{ref: ref, name: item.name}}}
-	of := func(n *sqltext.Node) bool { return level.invertedColumn(level.items[0], n) }
-	start, found, others := f.mark(), false, false
-	all := words(fromOf(query))
+	level := &queryEstimate{rowEstimator: &rowEstimator{walker: f.walker},
+		items: []*tableEstimate{{ref: ref, name: item.name}}}
+	of := func(n *sqltext.Node) bool { return level.isGINColumn(level.items[0], n) }
+	start, found, others := f.saveState(), false, false
+	all := textSearchFunctions(fromClauseOf(query))
 	for i, n := range conditions {
-		before := f.mark()
-		scope, named := &vetScope{items: []*vetItem{item}}, namedWords(n, all)
+		before := f.saveState()
+		scope, named := &leakScope{items: []*leakItem{item}}, namedFunctions(n, all)
 		own := f.ownParams(n)
 		for _, k := range named {
-			scope.items = append(scope.items, f.search(all[k], place{elsewhere: true})...)
+			scope.items = append(scope.items, f.textSearchItem(all[k], checkContext{mayNotRun: true})...)
 			own = own && f.ownParams(all[k])
 		}
-		if f.condition(n, place{scope: scope}); f.reason == "" && own && ofColumns(n) {
-			search.by[i] = true
-			search.words = append(search.words, named...)
-			found = found || level.inverted(level.items[0], n) &&
+		if f.condition(n, checkContext{scope: scope}); f.reason == "" && own && namesColumn(n) {
+			search.isKeyCondition[i] = true
+			search.textSearches = append(search.textSearches, named...)
+			found = found || level.isGINSearch(level.items[0], n) &&
 				(!optional || slices.ContainsFunc(searchOperands(n.GetAExpr()), of))
 			continue
 		}
-		f.reset(before)
+		f.restoreState(before)
 		others = others || !joinsColumns(n)
 	}
-	// what is asked of another table may find fewer rows, and the planner knows that behind the door
-	if !found || f.passed && others {
-		f.reset(start)
+	// a condition on another table may find fewer rows, and through signed views the planner knows that
+	if !found || f.allLeakSafe && others {
+		f.restoreState(start)
 		return
 	}
-	slices.Sort(search.words)
-	search.words = slices.Compact(search.words)
+	slices.Sort(search.textSearches)
+	search.textSearches = slices.Compact(search.textSearches)
 	f.found = append(f.found, search)
 }
 
@@ -238,13 +244,12 @@ func joinsColumns(n *sqltext.Node) bool {
 		x.Rexpr.GetColumnRef() != nil
 }
 
-// ownParams tells whether the parameters of something stand nowhere else: what they are taken for elsewhere is not
-// known here.
+// ownParams tells whether the parameters of a node stand nowhere else: their types elsewhere are not known here.
 func (f *searchFinder) ownParams(n proto.Message) bool {
 	here := map[int32]int{}
 	countParams(n, here)
 	for number, stands := range here {
-		if f.stands[number] != stands {
+		if f.paramUses[number] != stands {
 			return false
 		}
 	}
@@ -273,7 +278,7 @@ func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	return out
 }
 
-// whereOf is where a query has its conditions; nil for what is none.
+// whereOf is where a query has its conditions; nil for other nodes.
 func whereOf(m proto.Message) **sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -286,19 +291,20 @@ func whereOf(m proto.Message) **sqltext.Node {
 	return nil
 }
 
-// placeSearches finds the queries of the searches in the tree that the text has now.
-func placeSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
+// locateSearches finds the queries of the searches in the tree that the text has now.
+func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	queries := queriesOf(tree)
 	for i := range searches {
-		if searches[i].at = slices.Index(queries, searches[i].query); searches[i].at < 0 {
+		if searches[i].queryIndex = slices.Index(queries, searches[i].query); searches[i].queryIndex < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// withKeys writes the keys of the searches beside their conditions. False: it cannot be written so.
-func withKeys(text string, searches []keySearch) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+// addKeyConditions writes the conditions on keys beside those of the searches. ok is false if it cannot be written so.
+func addKeyConditions(text string, searches []keySearch) (out string, position func(int) int, ok bool,
+	refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return "", nil, false, refused
@@ -311,24 +317,24 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 	var edits []sqltext.Edit
 	var apply []func() bool
 	for _, search := range searches {
-		if search.at >= len(queries) {
+		if search.queryIndex >= len(queries) {
 			return "", nil, false, nil
 		}
-		where := whereOf(queries[search.at])
+		where := whereOf(queries[search.queryIndex])
 		conditions := conjuncts(*where)
 		spans, found := source.Joined(*where)
-		if !found || len(spans) != len(conditions) || len(spans) != len(search.by) {
+		if !found || len(spans) != len(conditions) || len(spans) != len(search.isKeyCondition) {
 			return "", nil, false, nil
 		}
 		key := catalog.QuoteIdent(search.alias) + "." + catalog.QuoteIdent(search.key)
 		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.SignedView(search.ref.name).SQL() +
 			" AS " + catalog.QuoteIdent(search.alias)
-		all := words(fromOf(queries[search.at]))
-		for _, k := range search.words {
+		all := textSearchFunctions(fromClauseOf(queries[search.queryIndex]))
+		for _, k := range search.textSearches {
 			if k >= len(all) {
 				return "", nil, false, nil
 			}
-			text, found := wordsText(source, all[k])
+			text, found := rangeFunctionText(source, all[k])
 			if !found {
 				return "", nil, false, nil
 			}
@@ -338,7 +344,7 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		var texts []string
 		var inner []*sqltext.Node
 		last := 0
-		for i, is := range search.by {
+		for i, is := range search.isKeyCondition {
 			if is {
 				texts, inner, last = append(texts, text[spans[i].Start:spans[i].End]), append(inner,
 					proto.Clone(conditions[i]).(*sqltext.Node)), i
@@ -350,8 +356,8 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		}
 		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
 		keys := node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt()
-		keys.WhereClause = and(inner)
-		for i, k := range search.words {
+		keys.WhereClause = conjunction(inner)
+		for i, k := range search.textSearches {
 			if 1+i >= len(keys.FromClause) {
 				return "", nil, false, nil
 			}
@@ -360,7 +366,7 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		}
 		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End,
 			Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
-		apply = append(apply, func() bool { return insertBehind(where, conditions[last], node) })
+		apply = append(apply, func() bool { return insertAfter(where, conditions[last], node) })
 	}
 	for _, put := range apply {
 		if !put() {
@@ -372,15 +378,15 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		return "", nil, false, refused
 	}
 	if len(spliced.Text) > sqltext.MaxBytes || sqltext.Prove(tree, spliced.Text) != nil {
-		return "", nil, false, nil // words that are not what they seem: the text is still as it was
+		return "", nil, false, nil // the text has words that are not what they seem: it stays as it was
 	}
 	return spliced.Text, spliced.Position, true, nil
 }
 
-// insertBehind puts a condition behind another, joined by AND.
-func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
+// insertAfter puts a condition after another, joined by AND.
+func insertAfter(where **sqltext.Node, condition, put *sqltext.Node) bool {
 	if *where == condition {
-		*where = and([]*sqltext.Node{condition, put})
+		*where = conjunction([]*sqltext.Node{condition, put})
 		return true
 	}
 	b := (*where).GetBoolExpr()
@@ -391,5 +397,5 @@ func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
 		b.Args = slices.Insert(b.Args, i+1, put)
 		return true
 	}
-	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertBehind(&arg, condition, put) })
+	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertAfter(&arg, condition, put) })
 }

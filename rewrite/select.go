@@ -36,9 +36,9 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	first := len(w.references)
 	w.findKeys(s)
 	for _, item := range s.FromClause {
-		w.fromItem(item, own, parent, "")
+		w.fromItem(item, own, parent, mayInject)
 	}
-	own.keepDuplicates()
+	own.keepSameNames()
 	w.lockingClauses(s, own, first)
 	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
 		columns = w.targetList(&s.TargetList)
@@ -55,8 +55,8 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.expr(s.LimitOffset)
 	w.expr(s.LimitCount)
 	w.groupByKey(s, own)
-	w.groupedViews(s, own)
-	w.aggregation(s, own)
+	w.addGroupColumns(s, own)
+	w.noteAggregation(s, own)
 	return columns
 }
 
@@ -98,23 +98,23 @@ func isStar(n *sqltext.Node) bool {
 	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
 }
 
-// maxStarColumns bounds what the stars of one text may copy. Columns beyond it are not known.
+// maxStarColumns bounds what the stars of one text may copy. Further columns are not known.
 const maxStarColumns = 100_000
 
-// starColumns adds what * or item.* stands for, or returns nil where that is not known.
+// starColumns adds the columns of * or item.*, or returns nil where they are not known.
 func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[string]bool {
 	items := w.scope.items
 	switch len(c.Fields) {
 	case 1:
 	case 2:
-		if items = w.scope.matching(c.Fields[0].GetString_().GetSval()); len(items) != 1 {
+		if items = w.scope.itemsNamed(c.Fields[0].GetString_().GetSval()); len(items) != 1 {
 			return nil
 		}
 	default:
 		return nil
 	}
 	for s := w.scope; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return nil
 		}
 	}
@@ -124,7 +124,7 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 		}
 	}
 	for _, item := range items {
-		if w.starred += len(item.columns); w.starred > maxStarColumns {
+		if w.starColumnCount += len(item.columns); w.starColumnCount > maxStarColumns {
 			return nil
 		}
 		for name := range item.columns {
@@ -143,7 +143,7 @@ func renamedColumns(names []*sqltext.Node) map[string]bool {
 	return columns
 }
 
-// outputName returns the name of a result column, or "" where it is not plain to see.
+// outputName returns the name of a result column, or "" where the text does not show it.
 func outputName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
@@ -157,17 +157,17 @@ func outputName(t *sqltext.ResTarget) string {
 	return ""
 }
 
-// withClause visits WITH queries. Without RECURSIVE a query's own name inside it is a table, or a query further out.
+// withClause visits WITH queries. Without RECURSIVE a query's own name inside it means a table, or an outer query.
 func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 	if c == nil || w.refused != nil {
 		return
 	}
 	w.saw("WithClause")
-	frame := &cteFrame{parent: w.ctes, names: map[string]map[string]bool{}}
+	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}}
 	w.ctes = frame
 	if c.Recursive {
 		for _, n := range c.Ctes {
-			frame.names[n.GetCommonTableExpr().GetCtename()] = nil
+			frame.columnsOf[n.GetCommonTableExpr().GetCtename()] = nil
 		}
 	}
 	for _, n := range c.Ctes {
@@ -191,25 +191,25 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 			w.expr(cycle.CycleMarkDefault)
 			columns = nil
 		}
-		frame.names[cte.Ctename] = columns
+		frame.columnsOf[cte.Ctename] = columns
 	}
 }
 
-// groupByKey leaves a table as it is where it is grouped by what may be its primary key: then PostgreSQL lets the other
+// groupByKey injects nothing for a table where GROUP BY may have its primary key. There PostgreSQL lets the other
 // columns stand ungrouped, which it does not for a subquery.
 func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 	if len(s.GroupClause) == 0 {
 		return
 	}
-	// Each list is gone through once: a statement may have thousands of both.
+	// It goes through each list once: a statement may have thousands of both.
 	grouped := map[string]bool{} // names of the columns that a group item may be; "": any
 	column := func(n *sqltext.Node) {
 		if c := n.GetColumnRef(); c != nil && len(c.Fields) > 0 {
 			grouped[c.Fields[len(c.Fields)-1].GetString_().GetSval()] = true
 		}
 	}
-	distance := false // something is grouped by one: an index that orders by it may be what feeds the groups
-	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distances) != nil }
+	distance := false // a group key: an index that sorts by it may feed the groups
+	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distanceOperators) != nil }
 	position, named := false, map[string]bool{}
 	var item func(n *sqltext.Node)
 	items := func(nodes []*sqltext.Node) {
@@ -243,13 +243,13 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	for _, i := range own.items {
-		// such a one is fenced in, and every column has to be grouped
-		if i.ref == nil || i.ref.fragment == nil || distance && w.approximates(i.ref) {
+		// a fenced table is a subquery, and every column has to be grouped
+		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue
 		}
 		key := i.ref.relation.PrimaryKey
 		if len(key) > 0 && (grouped[""] || !slices.ContainsFunc(key, func(column string) bool { return !grouped[column] })) {
-			i.ref.keep("GROUP BY the primary key")
+			i.ref.doNotInject(groupByPrimaryKey)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		if refused != nil {
 			w.refuse(refused)
 		}
-		effect.SnapshotHold = keepsAfter(effect.Name, value)
+		effect.SnapshotHold = snapshotHoldAfter(effect.Name, value)
 		effect.Claim = w.claim(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// Back to what the connection began with, which pgconsent has set.
@@ -54,7 +54,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 	return effect
 }
 
-// claim is what a setting claims, nil if it is not one that the policy maps to an attribute.
+// claim is the claim of a setting that the policy maps to an attribute; nil for other settings.
 func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
 	if _, mapped := w.claims[name]; mapped {
 		return c
@@ -62,10 +62,10 @@ func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
 	return nil
 }
 
-// keepsAfter tells what keeps one snapshot after a SET.
-func keepsAfter(name, value string) verdict.SnapshotHold {
+// snapshotHoldAfter tells what holds one snapshot after a SET.
+func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	switch {
-	case !keepsSnapshot(value):
+	case !holdsSnapshot(value):
 		return verdict.HoldsNoSnapshot
 	case name == "transaction_isolation":
 		return verdict.TransactionHoldsSnapshot

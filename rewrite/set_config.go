@@ -7,12 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// setsPlainly tells whether a call of set_config is a SET in other words, as Django's of its time zone: literals, in a
-// SELECT that reads nothing, or one setting by its name as pgAdmin's of bytea_output does, of a setting that nobody but
-// the session heeds. Beside rows it would be a way to tell which of them it was called for; what claims an attribute or
-// keeps a snapshot is to be said by SET, which the proxy follows, and so is how statements are planned: the settings of
-// care are sent before a statement, and what it runs may be planned behind such a call.
-func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
+// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals. Its SELECT
+// reads nothing, as Django's for the time zone, or one setting by its name, as pgAdmin's for bytea_output. Only the
+// session heeds the setting.
+//
+// Beside rows the call would tell for which rows it ran. A setting that claims an attribute or holds a snapshot needs
+// SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call
+// could change it for what the statement runs.
+func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic {
 		return false, nil
@@ -22,7 +24,7 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	local := f.Args[2].GetAConst()
 	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil ||
 		w.scope.parent != nil ||
-		len(w.scope.items) > 0 && !setsWhereNamed(w.scope.query) {
+		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
 		return false, nil
 	}
 	name = strings.ToLower(name)
@@ -36,9 +38,9 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	return true, nil
 }
 
-// setsWhereNamed tells whether a SELECT calls nothing but set_config, and does so if there is a setting of a name that
-// it says: which settings PostgreSQL has by itself is the same for everybody.
-func setsWhereNamed(s *sqltext.SelectStmt) bool {
+// setsExistingSetting tells whether a SELECT only calls set_config, and does so if a setting of a given name exists.
+// PostgreSQL's own settings are the same for everybody.
+func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 ||
 		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
 		s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil {
@@ -50,11 +52,12 @@ func setsWhereNamed(s *sqltext.SelectStmt) bool {
 			return false
 		}
 	}
-	if settingsCall(s) == nil && !plainRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
+	if showAllSettingsCall(s) == nil && !isCatalogRelation(s.FromClause[0].GetRangeVar(), "pg_settings") {
 		return false
 	}
 	where := s.WhereClause.GetAExpr()
-	if where == nil || where.Kind != sqltext.AEXPR_OP || len(where.Name) != 1 || where.Name[0].GetString_().GetSval() != "=" {
+	if where == nil || where.Kind != sqltext.AEXPR_OP || len(where.Name) != 1 ||
+		where.Name[0].GetString_().GetSval() != "=" {
 		return false
 	}
 	column := where.Lexpr.GetColumnRef().GetFields()
@@ -62,8 +65,8 @@ func setsWhereNamed(s *sqltext.SelectStmt) bool {
 	return ok && !strings.Contains(name, ".") && len(column) == 1 && column[0].GetString_().GetSval() == "name"
 }
 
-// settingsCall is a call of pg_show_all_settings that is all of a SELECT's FROM, else nil.
-func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
+// showAllSettingsCall is a call of pg_show_all_settings that is the whole FROM of a SELECT, else nil.
+func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	if len(s.GetFromClause()) != 1 {
 		return nil
 	}
@@ -84,8 +87,8 @@ func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	return call
 }
 
-// plainRelation tells whether FROM names a relation of pg_catalog, and nothing else of it.
-func plainRelation(v *sqltext.RangeVar, name string) bool {
+// isCatalogRelation tells whether FROM names this relation of pg_catalog, without an alias.
+func isCatalogRelation(v *sqltext.RangeVar, name string) bool {
 	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") &&
 		v.Catalogname == "" && v.Alias == nil && v.Inh
 }

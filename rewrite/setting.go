@@ -13,137 +13,139 @@ import (
 
 // setting says what agents may set a setting to.
 type setting struct {
-	value  *regexp.Regexp // matched against the value in lower case; nil: see pinned
-	pinned func(value string, searchPath []string) bool
-	is     string // of a pinned one, for the hint
-	hint   string
+	value         *regexp.Regexp // matched against the value in lower case; nil: see isPinnedValue
+	isPinnedValue func(value string, searchPath []string) bool
+	pinnedValue   string // for the hint
+	hint          string
 }
 
-func matching(pattern string) setting {
+func allowing(pattern string) setting {
 	return setting{value: regexp.MustCompile(`^(?:` + pattern + `)$`)}
 }
 
-func (s setting) hinting(hint string) setting {
+func (s setting) withHint(hint string) setting {
 	s.hint = hint
 	return s
 }
 
-// atStart is the hint where a session would begin with another isolation level.
-const atStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep their " +
-	"snapshots."
+// setAfterStart is the hint where a session would begin with another isolation level.
+const setAfterStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep " +
+	"their snapshots."
 
-func pinnedTo(values ...string) setting {
-	return setting{is: values[0], pinned: func(value string, _ []string) bool {
+func pinned(values ...string) setting {
+	return setting{pinnedValue: values[0], isPinnedValue: func(value string, _ []string) bool {
 		return slices.Contains(values, strings.ToLower(strings.TrimSpace(value)))
 	}}
 }
 
 const (
-	boolean   = `on|off|true|false|yes|no|0|1|t|f|y|n`
-	duration  = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
-	isolation = `read committed|read uncommitted|repeatable read|serializable`
-	fraction  = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
-	plain     = `[^\x00-\x1f\x7f]{0,256}`
+	booleanPattern   = `on|off|true|false|yes|no|0|1|t|f|y|n`
+	durationPattern  = `-?[0-9]{1,10}(?:\.[0-9]+)? ?(?:us|ms|s|min|h|d)?`
+	isolationPattern = `read committed|read uncommitted|repeatable read|serializable`
+	fractionPattern  = `[0-9]{1,3}(?:\.[0-9]{1,17})?`
+	plainTextPattern = `[^\x00-\x1f\x7f]{0,256}`
 )
 
-// settings is every setting that agents may set. What is not here is refused, placeholders of extensions included.
+// settings are all settings that agents may set. Others are refused, placeholders of extensions included.
 var settings = map[string]setting{
 	// how values are shown
-	"datestyle":          matching(`[a-z, ]{0,40}`),
-	"intervalstyle":      matching(`postgres|postgres_verbose|sql_standard|iso_8601`),
-	"timezone":           matching(`[a-z0-9_/+\-:<>,. ]{0,64}`),
-	"extra_float_digits": matching(`-?[0-9]{1,2}`),
-	"bytea_output":       matching(`hex|escape`),
-	"xmlbinary":          matching(`base64|hex`),
+	"datestyle":          allowing(`[a-z, ]{0,40}`),
+	"intervalstyle":      allowing(`postgres|postgres_verbose|sql_standard|iso_8601`),
+	"timezone":           allowing(`[a-z0-9_/+\-:<>,. ]{0,64}`),
+	"extra_float_digits": allowing(`-?[0-9]{1,2}`),
+	"bytea_output":       allowing(`hex|escape`),
+	"xmlbinary":          allowing(`base64|hex`),
 	// how long things may take
-	"statement_timeout":                   matching(duration),
-	"lock_timeout":                        matching(duration),
-	"idle_in_transaction_session_timeout": matching(duration),
-	"idle_session_timeout":                matching(duration),
-	"transaction_timeout":                 matching(duration), // of 17; the policy's limit of that name is the proxy's own
+	"statement_timeout":                   allowing(durationPattern),
+	"lock_timeout":                        allowing(durationPattern),
+	"idle_in_transaction_session_timeout": allowing(durationPattern),
+	"idle_session_timeout":                allowing(durationPattern),
+	// of 17; the policy's limit of that name is the proxy's own
+	"transaction_timeout": allowing(durationPattern),
 	// transactions
-	"default_transaction_read_only":  matching(boolean),
-	"transaction_read_only":          matching(boolean),
-	"default_transaction_deferrable": matching(boolean),
-	"transaction_deferrable":         matching(boolean),
-	"default_transaction_isolation":  matching(isolation),
-	"transaction_isolation":          matching(isolation),
+	"default_transaction_read_only":  allowing(booleanPattern),
+	"transaction_read_only":          allowing(booleanPattern),
+	"default_transaction_deferrable": allowing(booleanPattern),
+	"transaction_deferrable":         allowing(booleanPattern),
+	"default_transaction_isolation":  allowing(isolationPattern),
+	"transaction_isolation":          allowing(isolationPattern),
 	// the session
-	"application_name": matching(plain),
-	"pgconsent.reason": matching(plain), // why grants change, for the audit
-	"client_min_messages": matching(`notice|warning|error`).
-		hinting("notice, warning or error: lower levels print the rewritten statement and more."),
+	"application_name": allowing(plainTextPattern),
+	"pgconsent.reason": allowing(plainTextPattern), // why grants change, for the audit
+	"client_min_messages": allowing(`notice|warning|error`).
+		withHint("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
-	"jit":                               matching(boolean),
-	"geqo":                              matching(boolean),
-	"plan_cache_mode":                   matching(`auto|force_generic_plan|force_custom_plan`),
-	"default_text_search_config":        matching(`(?:pg_catalog\.)?[a-z_]{1,40}`),
-	"hnsw.ef_search":                    matching(`[0-9]{1,4}`),
-	"ivfflat.probes":                    matching(`[0-9]{1,5}`),
-	"pg_trgm.similarity_threshold":      matching(fraction),
-	"pg_trgm.word_similarity_threshold": matching(fraction),
-	"pg_trgm.strict_word_similarity_threshold": matching(fraction),
-	// pinned: they change how text is read, what names mean, or who is asking
-	"client_encoding":             {is: "UTF8", pinned: func(value string, _ []string) bool { return isUTF8(value) }},
-	"search_path":                 {is: "the configured path", pinned: isSearchPath},
-	"standard_conforming_strings": pinnedTo("on", "true", "yes", "1"),
-	"escape_string_warning":       pinnedTo("on", "true", "yes", "1"),
-	"backslash_quote":             pinnedTo("safe_encoding"),
-	"row_security":                pinnedTo("on", "true", "yes", "1"),
-	"transform_null_equals":       pinnedTo("off", "false", "no", "0"),
-	"array_nulls":                 pinnedTo("on", "true", "yes", "1"),
-	// what else it may be, searches end before they have found enough, or out of order
-	"hnsw.iterative_scan":      pinnedTo("strict_order"),
-	"ivfflat.iterative_scan":   pinnedTo("relaxed_order"),
-	"role":                     pinnedTo("none"),
-	"session_replication_role": pinnedTo("origin"),
+	"jit":                               allowing(booleanPattern),
+	"geqo":                              allowing(booleanPattern),
+	"plan_cache_mode":                   allowing(`auto|force_generic_plan|force_custom_plan`),
+	"default_text_search_config":        allowing(`(?:pg_catalog\.)?[a-z_]{1,40}`),
+	"hnsw.ef_search":                    allowing(`[0-9]{1,4}`),
+	"ivfflat.probes":                    allowing(`[0-9]{1,5}`),
+	"pg_trgm.similarity_threshold":      allowing(fractionPattern),
+	"pg_trgm.word_similarity_threshold": allowing(fractionPattern),
+	"pg_trgm.strict_word_similarity_threshold": allowing(fractionPattern),
+	// pinned: they change how PostgreSQL reads the text, what names mean, or who the user is
+	"client_encoding": {pinnedValue: "UTF8",
+		isPinnedValue: func(value string, _ []string) bool { return isUTF8(value) }},
+	"search_path":                 {pinnedValue: "the configured path", isPinnedValue: isSearchPath},
+	"standard_conforming_strings": pinned("on", "true", "yes", "1"),
+	"escape_string_warning":       pinned("on", "true", "yes", "1"),
+	"backslash_quote":             pinned("safe_encoding"),
+	"row_security":                pinned("on", "true", "yes", "1"),
+	"transform_null_equals":       pinned("off", "false", "no", "0"),
+	"array_nulls":                 pinned("on", "true", "yes", "1"),
+	// with another value searches end before they have found enough, or out of order
+	"hnsw.iterative_scan":      pinned("strict_order"),
+	"ivfflat.iterative_scan":   pinned("relaxed_order"),
+	"role":                     pinned("none"),
+	"session_replication_role": pinned("origin"),
 }
 
-// shown is what agents may see besides the settings they may set.
-var shown = map[string]bool{
+// visibleSettings are what agents may see besides the settings that they may set.
+var visibleSettings = map[string]bool{
 	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true,
 	"is_superuser":   true,
 	"in_hot_standby": true, "max_identifier_length": true, "max_index_keys": true, "max_function_args": true,
 	"block_size": true,
 	"lc_collate": true, "lc_ctype": true, "lc_messages": true, "lc_monetary": true, "lc_numeric": true, "lc_time": true,
 	"session_authorization": true, "default_tablespace": true, "debug_assertions": true,
-	// asked for by drivers that tell servers apart
+	// drivers ask for these to tell servers apart
 	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true,
 }
 
-// CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set". It
-// returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
-// left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
+// CheckSetting checks all settings, wherever a value comes from: where is "startup", "options" or "set". It returns the
+// value to forward. keep is false for a pinned setting with its pinned value: it is accepted, and left out of what goes
+// upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
-// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: whether it
-// counts is for the database to say.
+// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: the database
+// decides whether it is valid.
 func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string,
 	keep bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
-		if len(value) > predicate.MaxClaim || !claimable.MatchString(value) {
+		if len(value) > predicate.MaxClaim || !claimPattern.MatchString(value) {
 			return "", false, badValue(name)
 		}
 		return value, true, nil
 	}
 	s, known := settings[name]
 	switch {
-	case !known || s.value == nil && s.pinned == nil:
+	case !known || s.value == nil && s.isPinnedValue == nil:
 		return "", false, notSettable(name)
-	case s.pinned != nil:
-		if s.pinned(value, searchPath) || name == "client_encoding" && where != "set" &&
+	case s.isPinnedValue != nil:
+		if s.isPinnedValue(value, searchPath) || name == "client_encoding" && where != "set" &&
 			strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
 			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
 		}
-		is := s.is
-		if name == "search_path" && where == "set" { // a startup message is judged before anybody has logged in
+		is := s.pinnedValue
+		if name == "search_path" && where == "set" { // the proxy checks a startup message before the log-in
 			is = pathText(searchPath)
 		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 			"parameter %q is fixed for agents", name).
 			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", is)
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
-		return "", false, badValue(name).WithHint("%s", atStart)
+		return "", false, badValue(name).WithHint("%s", setAfterStart)
 	case !s.value.MatchString(strings.ToLower(value)):
 		refused := badValue(name)
 		if s.hint != "" {
@@ -154,8 +156,8 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	return value, true, nil
 }
 
-// claimable is a value without control characters.
-var claimable = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
+// claimPattern matches a value without control characters.
+var claimPattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 func notSettable(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
@@ -164,19 +166,19 @@ func notSettable(name string) *sqlstate.Error {
 			"application_name and client_min_messages (notice, warning, error).")
 }
 
-// checkReset judges RESET name and SET name TO DEFAULT.
+// checkReset checks RESET name and SET name TO DEFAULT.
 func checkReset(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
 		return nil
 	}
-	if s := settings[name]; s.value == nil && s.pinned == nil && name != "session_authorization" {
+	if s := settings[name]; s.value == nil && s.isPinnedValue == nil && name != "session_authorization" {
 		return notSettable(name)
 	}
 	return nil
 }
 
-// checkShow judges SHOW name and current_setting('name').
+// checkShow checks SHOW name and current_setting('name').
 func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
@@ -187,7 +189,7 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may set plan_cache_mode, and not see it: pgconsent sets it, too, for some statements.")
 	}
-	if s := settings[name]; s.value == nil && s.pinned == nil && !shown[name] {
+	if s := settings[name]; s.value == nil && s.isPinnedValue == nil && !visibleSettings[name] {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, " +

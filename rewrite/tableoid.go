@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// catalogOID writes a catalog's tableoid as the constant that it is: the view that stands for the catalog has no such
-// column. It tells whether it did. target is what holds the reference if it is the whole of a result column.
+// catalogOID writes a catalog's tableoid as a constant: the view in place of the catalog has no such column. It tells
+// whether it did. target holds the reference if it is a result column by itself.
 func (w *walker) catalogOID(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	c := n.GetColumnRef()
 	if w.refused != nil || len(c.Fields) != 2 || c.Fields[1].GetString_().GetSval() != "tableoid" {
@@ -44,11 +44,11 @@ func (w *walker) catalogOID(n *sqltext.Node, target *sqltext.ResTarget) bool {
 // catalogNamed returns the catalog that a name in front of a column means, if all items of that name are that catalog.
 func (s *scope) catalogNamed(item string) (name catalog.Name, ok bool) {
 	for ; s != nil; s = s.parent {
-		if s.nameless {
+		if s.hasUnknownName {
 			return name, false
 		}
 		for _, i := range s.byName[item] {
-			if i.ref == nil || i.ref.shadow == (catalog.Name{}) || i.ref.relation == nil ||
+			if i.ref == nil || i.ref.shadowView == (catalog.Name{}) || i.ref.relation == nil ||
 				i.ref.relation.Kind != catalog.Table || ok && i.ref.name != name {
 				return name, false
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A contract may allow named statements only. A statement is one of them if it has its tokens: the same words, names and
-// constants in the same order, and a parameter or a constant where the template has a parameter.
+// A contract may allow named statements only. A statement is one of them if it has the same tokens: the same words,
+// names and constants in the same order. Where the template has a parameter, it may have a parameter or a constant.
 
 // template is a named statement of the policy.
 type template struct {
@@ -22,14 +22,14 @@ func readTemplates(texts []string) []template {
 	var out []template
 	for _, text := range texts {
 		if source, refused := sqltext.Scan(text); refused == nil {
-			out = append(out, template{text, shapeOf(source, withoutEnd(source))})
+			out = append(out, template{text, shapeOf(source, tokensBeforeEnd(source))})
 		}
 	}
 	return out
 }
 
-// withoutEnd is the number of tokens before semicolons at the end.
-func withoutEnd(source *sqltext.Source) int {
+// tokensBeforeEnd is the number of tokens before semicolons at the end.
+func tokensBeforeEnd(source *sqltext.Source) int {
 	n := len(source.Tokens)
 	for n > 0 && source.Tokens[n-1].Kind == sqltext.Semicolon {
 		n--
@@ -53,12 +53,13 @@ func shapeOf(source *sqltext.Source, n int) []string {
 	return out
 }
 
-// templatesOf returns the templates that the one statement of the text is, or that it prepares or opens a cursor for.
+// templatesOf returns the templates that the one statement of the text matches, or the statement that it prepares or
+// opens a cursor for.
 func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 	if len(w.templates) == 0 {
 		return nil
 	}
-	n := withoutEnd(w.source)
+	n := tokensBeforeEnd(w.source)
 	first := w.bodyOf(stmt, n)
 	if first < 0 {
 		return nil

@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Everybody asks for what is not older than a week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares
-// a time that has a zone with one that has none. PostgreSQL takes such operators for leaky, so that none reaches an
-// index under row security. They convert the one without a zone (timestamp2timestamptz_opt_overflow and its like in
-// timestamp.c and date.c), as a cast does; only a cast fails for what the other type cannot hold, and the operator does
-// not. These bounds are near enough.
+// Many queries select the last week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a timestamp
+// with time zone with one without. PostgreSQL takes such operators for leaky, so that they use no index under row
+// security. They convert the one without time zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c and
+// date.c), as a cast does. The only difference: the cast fails for values that the other type cannot hold, and the
+// operator does not. The bounds here are not near those limits.
 
-// timeBounds casts what columns with an index are compared with to their types, where the two mean the same: in
-// conditions, which nothing else of the text has to be equal to, as what is grouped by has.
+// timeBounds casts the operands of comparisons with indexed columns to the columns' types, where that means the same.
+// It does so in conditions only: an expression of GROUP BY has to equal others in the text.
 func (w *walker) timeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
@@ -25,7 +25,7 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 	}
 	x := condition.GetAExpr()
 	column := x.GetLexpr().GetColumnRef()
-	if w.refused != nil || w.copied || column == nil || len(x.Name) != 1 {
+	if w.refused != nil || w.repeated || column == nil || len(x.Name) != 1 {
 		return
 	}
 	switch name := lastName(x.Name); {
@@ -48,12 +48,12 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
 		return 0
 	}
-	bound, ok := w.boundOf(n)
+	bound, ok := w.timeBoundOf(n)
 	to := map[uint32]string{1184: "timestamptz", 1114: "timestamp"}[stored.TypeOID]
 	if !ok || to == "" || stored.TypeOID == 1114 && bound.result() != "date" {
 		return 0
 	}
-	open, last, ok := w.boundText(bound, first)
+	open, last, ok := w.timeBoundTokens(bound, first)
 	if !ok {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 	return last + 1
 }
 
-// nearTime is a time of the calendar's middle: today, or a day or time that is written out, shifted by days or a span.
+// nearTime is a time in the middle of the calendar: today, or a written day or time, shifted by days or an interval.
 type nearTime struct {
 	from  string // "current_date", "date" or "timestamp"
 	shift string // "", "days" or "span"
@@ -93,18 +93,18 @@ func (b nearTime) result() string {
 }
 
 var (
-	writtenDay  = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
-	writtenTime = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
+	datePattern      = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
+	timestampPattern = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
 )
 
-// boundOf tells whether an expression is such a time.
-func (w *walker) boundOf(n *sqltext.Node) (b nearTime, ok bool) {
+// timeBoundOf tells whether an expression is such a time.
+func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	if x := n.GetAExpr(); x != nil {
 		name := lastName(x.Name)
 		if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || name != "+" && name != "-" || x.Lexpr == nil {
 			return b, false
 		}
-		if b, ok = w.boundOf(x.Lexpr); !ok || b.shift != "" {
+		if b, ok = w.timeBoundOf(x.Lexpr); !ok || b.shift != "" {
 			return b, false
 		}
 		if days := x.Rexpr.GetAConst().GetIval(); days != nil {
@@ -112,24 +112,24 @@ func (w *walker) boundOf(n *sqltext.Node) (b nearTime, ok bool) {
 			return b, b.from != "timestamp" && 0 <= days.Ival && days.Ival <= maxDays
 		}
 		b.shift = "span"
-		length, is := w.written(x.Rexpr, "interval")
-		return b, is && span.MatchString(length)
+		length, is := w.castConstant(x.Rexpr, "interval")
+		return b, is && intervalPattern.MatchString(length)
 	}
 	if v := n.GetSqlvalueFunction(); v != nil {
 		b.from = "current_date"
 		return b, v.Op == sqltext.SVFOP_CURRENT_DATE
 	}
-	if text, is := w.written(n, "date"); is {
+	if text, is := w.castConstant(n, "date"); is {
 		b.from = "date"
-		return b, writtenDay.MatchString(text)
+		return b, datePattern.MatchString(text)
 	}
-	text, is := w.written(n, "timestamp")
+	text, is := w.castConstant(n, "timestamp")
 	b.from = "timestamp"
-	return b, is && writtenTime.MatchString(text)
+	return b, is && timestampPattern.MatchString(text)
 }
 
-// written is the text of a constant that is cast to a type of PostgreSQL's own.
-func (w *walker) written(n *sqltext.Node, of string) (string, bool) {
+// castConstant is the text of a constant that is cast to a type of PostgreSQL's own.
+func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	t := c.GetTypeName()
 	schema, name, ok := qualifiedName(t.GetNames())
@@ -140,9 +140,9 @@ func (w *walker) written(n *sqltext.Node, of string) (string, bool) {
 	return c.Arg.GetAConst().GetSval().Sval, schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", of)) == 1
 }
 
-// boundText finds the tokens of a bound, the first of which is given; open tells that parentheses stand around it. What
-// is not written plainly is not found.
-func (w *walker) boundText(b nearTime, first int) (open bool, last int, ok bool) {
+// timeBoundTokens finds the tokens of a bound, the first of which is given. open tells that parentheses stand around
+// it. It does not find bounds that are written in another way.
+func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {
 		if k < 0 || k >= len(w.source.Tokens) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// CheckTimeout refuses a value of statement_timeout by which a statement could take longer than most; 0 is without bound.
-// The value is one that [CheckSetting] allows.
+// CheckTimeout refuses a value of statement_timeout that is longer than most, or 0, which is without bound. most 0
+// allows all. [CheckSetting] must have allowed the value.
 func CheckTimeout(name, value string, most time.Duration) *sqlstate.Error {
 	if most == 0 || !strings.EqualFold(name, "statement_timeout") {
 		return nil

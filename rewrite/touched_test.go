@@ -152,8 +152,8 @@ func elsewhere(result *Result, access policy.Access, column string) bool {
 			return true
 		}
 	}
-	for _, r := range result.mentions {
-		if r.name == access.Relation && (r.idleAll || r.idle[column]) {
+	for _, r := range result.relationUses {
+		if r.name == access.Relation && (r.unusedRow || r.unusedColumns[column]) {
 			return true
 		}
 	}

@@ -38,7 +38,7 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	return verdict.Effect{}
 }
 
-// transactionModes judges ISOLATION LEVEL, READ ONLY and DEFERRABLE, and tells whether the level keeps one snapshot.
+// transactionModes checks ISOLATION LEVEL, READ ONLY and DEFERRABLE, and tells whether the level holds one snapshot.
 func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.SnapshotHold) {
 	for _, n := range options {
 		d := n.GetDefElem()
@@ -53,7 +53,7 @@ func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Snapsh
 		case "transaction_isolation":
 			switch level := c.GetSval().GetSval(); {
 			case isReadCommitted(level):
-			case keepsSnapshot(level):
+			case holdsSnapshot(level):
 				keeps = verdict.TransactionHoldsSnapshot
 			default:
 				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
@@ -69,13 +69,13 @@ func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Snapsh
 	return keeps
 }
 
-// keepsSnapshot tells whether a level gives all statements of a transaction one snapshot.
-func keepsSnapshot(level string) bool {
+// holdsSnapshot tells whether a level gives all statements of a transaction one snapshot.
+func holdsSnapshot(level string) bool {
 	level = strings.ToLower(level)
 	return level == "repeatable read" || level == "serializable"
 }
 
-// isReadCommitted tells whether a level gives each statement its own snapshot. PostgreSQL takes READ UNCOMMITTED for
+// isReadCommitted tells whether a level gives each statement its own snapshot. PostgreSQL treats READ UNCOMMITTED as
 // READ COMMITTED.
 func isReadCommitted(level string) bool {
 	level = strings.ToLower(level)

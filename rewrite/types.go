@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// typeName visits a type. Types keep their spelling: the pinned path and the absence of CREATE and TEMP make it safe.
+// typeName visits a type. Types keep their spelling: the pinned search path, and no CREATE and TEMP, make that safe.
 func (w *walker) typeName(t *sqltext.TypeName) {
 	if t == nil || w.refused != nil {
 		return
@@ -33,15 +33,15 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
-				// The row type of a table that the agent can read whole.
-				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.view {
+				// The row type of a table of which agents see all columns.
+				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
 				}
 				if refused := w.rowTypeRefusal(relation); refused != nil {
 					w.refuseAt(refused, t.Location)
 				}
-				w.bringsRow(relation)
+				w.noteRowType(relation)
 				return
 			}
 			if listed {
@@ -54,7 +54,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		return
 	}
 	for _, candidate := range found {
-		w.brings(candidate.OID)
+		w.noteValueType(candidate.OID)
 		if refused := w.castRefusal(candidate, t.Location); refused != nil {
 			w.refuseAt(refused, t.Location)
 			return
@@ -66,15 +66,15 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 	"domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
-// known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or
-// one that PostgreSQL made with a range type.
-func (w *walker) known(f *catalog.Function) bool {
+// isKnownFunction tells whether a function may run that the text does not name: one of a known extension or of the
+// policy, or one that PostgreSQL made with a range type.
+func (w *walker) isKnownFunction(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
 	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
-// rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text,
-// which checks the domains of its columns.
+// rowTypeRefusal tells why the row type of a relation is not available, or nil: a text can be cast to it, which checks
+// the domains of its columns.
 func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -82,7 +82,7 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	}
 	for _, c := range r.Columns {
 		t := w.snap.TypeByOID(c.TypeOID)
-		if t != nil && callsOthers(w.snap, t, maxTypeDepth) {
+		if t != nil && checksRunUserCode(w.snap, t, maxTypeDepth) {
 			return unavailableType(n.Name,
 				fmt.Sprintf("Its column %q is of a domain whose check runs functions of others. Name its columns instead.", c.Name))
 		}
@@ -90,8 +90,8 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	return nil
 }
 
-// typeInText judges the type that pg_input_is_valid casts to: the last argument names it in a text.
-func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
+// checkInputType checks the type that pg_input_is_valid casts to: the last argument names it as text.
+func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 	var written string
 	constant := false
 	if len(f.Args) == 2 && f.Args[1].GetNamedArgExpr() == nil && f.Args[0].GetNamedArgExpr() == nil {
@@ -103,14 +103,14 @@ func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 			"It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
 		return
 	}
-	if _, named, ok := qualifiedName(t.Names); ok && byName[named] != nil {
+	if _, named, ok := qualifiedName(t.Names); ok && nameTypes[named] != nil {
 		w.refuseAt(unavailableFunction(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
-	judge := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes are not counted
-	judge.typeName(t)
-	if judge.refused != nil {
-		w.refuseAt(judge.refused, f.Location)
+	check := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes do not count
+	check.typeName(t)
+	if check.refused != nil {
+		w.refuseAt(check.refused, f.Location)
 	}
 }
 
@@ -120,7 +120,7 @@ func parseType(text string) *sqltext.TypeName {
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
-	// Nothing but a cast: what PostgreSQL would not read as a type is not one here.
+	// Only a cast: another expression is no type to PostgreSQL.
 	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
 	if len(targets) != 1 || targets[0].GetResTarget().GetName() != "" {
 		return nil
@@ -133,7 +133,7 @@ func parseType(text string) *sqltext.TypeName {
 	return t
 }
 
-// CheckType judges a type that is not named in a text but given by its OID: as that of a parameter.
+// CheckType checks a type that is given by its OID: that of a parameter.
 func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	t := snap.TypeByOID(oid)
 	if t == nil {
@@ -151,8 +151,8 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		t = element
 	}
 	switch {
-	case t.Name.Schema == "pg_catalog": // where only superusers make types
-		switch c := typeList[ofCatalog][t.Name.Name]; c.class {
+	case t.Name.Schema == "pg_catalog": // only superusers make types there
+		switch c := typeList[catalogKey][t.Name.Name]; c.class {
 		case classAllow:
 			return nil
 		case classRefuse:
@@ -163,13 +163,13 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 	case t.Extension == "" && t.Kind == 'e':
 		return nil
 	case t.Extension == "" && (t.Kind == 'r' || t.Kind == 'm'):
-		if !callsOthers(snap, t, maxTypeDepth) {
+		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
 		return unavailableType(named.Name.Name,
 			"Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
 	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
-		if !callsOthers(snap, t, maxTypeDepth) {
+		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
 		return unavailableType(named.Name.Name,
@@ -185,9 +185,9 @@ func unavailableType(name, hint string) *sqlstate.Error {
 
 const maxTypeDepth = 32
 
-// callsOthers tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a known
-// extension: the check of a domain or the order of a range's bounds, at any depth.
-func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
+// checksRunUserCode tells whether making a value of a type may run a function that is neither PostgreSQL's nor of a
+// known extension. The check of a domain may, or the order of a range's bounds, at any depth.
+func checksRunUserCode(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 	if depth == 0 {
 		return true
 	}
@@ -201,7 +201,7 @@ func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 		if part == 0 {
 			continue
 		}
-		if p := snap.TypeByOID(part); p == nil || callsOthers(snap, p, depth-1) {
+		if p := snap.TypeByOID(part); p == nil || checksRunUserCode(snap, p, depth-1) {
 			return true
 		}
 	}
@@ -211,7 +211,7 @@ func callsOthers(snap *catalog.Snapshot, t *catalog.Type, depth int) bool {
 			return true
 		}
 		for _, c := range r.Columns {
-			if p := snap.TypeByOID(c.TypeOID); p == nil || callsOthers(snap, p, depth-1) || typeRefusal(snap, p) != nil {
+			if p := snap.TypeByOID(c.TypeOID); p == nil || checksRunUserCode(snap, p, depth-1) || typeRefusal(snap, p) != nil {
 				return true
 			}
 		}

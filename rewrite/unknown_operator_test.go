@@ -41,8 +41,8 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		return p, warnings, err
 	}
 	for more, want := range map[string]struct {
-		open, closed []string
-		warnings     []string
+		hasUnknownColumns, closed []string
+		warnings                  []string
 	}{
 		"": {[]string{"SELECT id % 2 FROM books"},
 			[]string{"SELECT 1 FROM books WHERE id = 1", "SELECT 1 FROM books WHERE id IN (1, 2)",
@@ -57,18 +57,18 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := ""
+		normalized := ""
 		for _, w := range warnings {
-			said += w.Error() + "\n"
+			normalized += w.Error() + "\n"
 		}
 		for _, w := range []string{"of the extension isn", "of the extension seg", "of your own"} {
-			if strings.Contains(said, w) != slices.Contains(want.warnings, w) {
-				t.Errorf("%q: %q is said, or is not:\n%s", more, w, said)
+			if strings.Contains(normalized, w) != slices.Contains(want.warnings, w) {
+				t.Errorf("%q: %q is said, or is not:\n%s", more, w, normalized)
 			}
 		}
 		for _, mode := range []Mode{RLS, Auto, Both} {
 			r := New(snap, p, mode)
-			for _, sql := range want.open {
+			for _, sql := range want.hasUnknownColumns {
 				if _, refused := r.Rewrite(sql, true); refused != nil {
 					t.Errorf("%q: %s: %v", more, sql, refused)
 				}

@@ -30,8 +30,8 @@ func TestSchemaBeforeColumns(t *testing.T) {
 			t.Errorf("%s: %v", sql, refused)
 			continue
 		}
-		kept := strings.Contains(strings.NewReplacer(`"`, "", " ", "").Replace(result.Text), "public.memories.")
-		if kept != (want == "kept") || want == "gate" && result.Path != verdict.PathSigned {
+		notInjected := strings.Contains(strings.NewReplacer(`"`, "", " ", "").Replace(result.Text), "public.memories.")
+		if notInjected != (want == "kept") || want == "gate" && result.Path != verdict.PathSigned {
 			t.Errorf("%s: %s (%s)\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}

@@ -11,24 +11,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column that a table got since pgconsent migrate does not exist for agents, but the table has it. A statement that
-// names its columns, and none by that name, stays as it is. Another reads a sub-select of the columns that are known,
-// or has them in the place of its *. Views of ours have no such column. See docs/decisions/0088-new-columns-wait.md.
+// A column that a table has got since pgconsent migrate does not exist for agents, although the table has it. A
+// statement that names its columns, and no such one, stays as it is. Others read a sub-select of the known columns, or
+// get these in place of their *. Our views have no such column. See docs/decisions/0088-new-columns-wait.md.
 
-// star is a * in a list of targets.
-type star struct {
-	targets *[]*sqltext.Node
-	column  *sqltext.ColumnRef
-	item    *fromItem // nil: it stands for more than one, or for what is not plain to see
-	copied  bool
+// targetStar is a * in a target list.
+type targetStar struct {
+	targets  *[]*sqltext.Node
+	column   *sqltext.ColumnRef
+	item     *fromItem // nil: it means several items, or it is not known which
+	repeated bool
 }
 
-// addStar notes a * that stands in a list of targets.
+// addStar notes a * in a target list.
 func (w *walker) addStar(targets *[]*sqltext.Node, c *sqltext.ColumnRef) {
-	s := star{targets: targets, column: c, copied: w.copied}
+	s := targetStar{targets: targets, column: c, repeated: w.repeated}
 	items := w.scope.items
 	if len(c.Fields) == 2 {
-		items = w.scope.matching(c.Fields[0].GetString_().GetSval())
+		items = w.scope.itemsNamed(c.Fields[0].GetString_().GetSval())
 	}
 	if len(c.Fields) <= 2 && len(items) == 1 {
 		s.item = items[0]
@@ -36,21 +36,21 @@ func (w *walker) addStar(targets *[]*sqltext.Node, c *sqltext.ColumnRef) {
 	w.stars = append(w.stars, s)
 }
 
-// meetsWaiting tells whether a statement may come upon columns of a table that wait for pgconsent migrate.
-func (w *walker) meetsWaiting(ref *reference) bool {
-	return !w.view && ref.relation != nil && len(ref.relation.Waiting) > 0 && !ref.fragment.stands() &&
-		(ref.whole || slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.names[name] }))
+// readsWaitingColumn tells whether a statement may read columns of a table that wait for pgconsent migrate.
+func (w *walker) readsWaitingColumn(ref *reference) bool {
+	return !w.isView && ref.relation != nil && len(ref.relation.Waiting) > 0 && !ref.fragment.isView() &&
+		(ref.allColumns || slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }))
 }
 
-// leaveOut keeps a statement from the columns of a table that wait. inner is what stands for the table.
-func (w *walker) leaveOut(ref *reference, inner string) {
+// hideWaiting keeps a statement from the waiting columns of a table. inner is what replaces the table.
+func (w *walker) hideWaiting(ref *reference, inner string) {
 	switch {
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && inner == ref.name.SQL():
 		w.listColumns(ref)
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0:
 		w.injectCopy(ref)
-	case ref.copyStmt == nil && !ref.written && slices.Contains(besideColumns, ref.kept):
-		w.subselect(ref, w.knownOf(ref, inner), w.isFenced(ref))
+	case ref.copyStmt == nil && !ref.isTarget && slices.Contains(columnReasons, ref.notInjectedBecause):
+		w.replaceBySubselect(ref, w.knownColumns(ref, inner), w.mustFence(ref))
 	case !w.expandStars(ref):
 		w.refuseAt(waitingRefusal(ref.name), ref.start)
 	default:
@@ -58,9 +58,9 @@ func (w *walker) leaveOut(ref *reference, inner string) {
 	}
 }
 
-// besideColumns are the reasons for which a relation stays as it is that speak for no more than its columns.
-var besideColumns = []string{"", keptBeside, "column aliases", "a whole-row reference", "schema.table.column",
-	"the text cannot be signed"}
+// columnReasons are the reasons not to inject that concern the columns of a relation only.
+var columnReasons = []notInjectedReason{mayInject, writesOrLocks, columnAliases, wholeRowReference,
+	schemaQualifiedColumn, unsignedText}
 
 func waitingRefusal(name catalog.Name) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonStale,
@@ -68,8 +68,9 @@ func waitingRefusal(name catalog.Name) *sqlstate.Error {
 		WithHint("Name the columns in place of *, or in place of the row. Or the owner of the database runs pgconsent migrate.")
 }
 
-// knownOf is the sub-select of the columns that are known. Where inner is one already, it is that with these columns.
-func (w *walker) knownOf(ref *reference, inner string) string {
+// knownColumns is the sub-select of the known columns. If inner is a sub-select already, it is inner with these
+// columns.
+func (w *walker) knownColumns(ref *reference, inner string) string {
 	columns := make([]string, len(ref.relation.Columns))
 	for i, c := range ref.relation.Columns {
 		columns[i] = catalog.QuoteIdent(c.Name)
@@ -84,22 +85,22 @@ func (w *walker) knownOf(ref *reference, inner string) string {
 // everyColumn is how the sub-select of a table's visible rows begins.
 const everyColumn = "(SELECT * FROM "
 
-// subselect puts a sub-select in the place of a name; a fence is one behind which no index puts rows in order.
-func (w *walker) subselect(ref *reference, text string, fence bool) {
+// replaceBySubselect puts a sub-select in the place of a name. fence adds OFFSET 0, behind which no index sorts rows.
+func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 	if fence {
 		text = strings.TrimSuffix(text, ")") + " OFFSET 0)"
 	}
 	tree, refused := sqltext.Parse("SELECT FROM " + text + " AS x")
 	if refused != nil || len(tree.Stmts) != 1 {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
 	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
 	if len(from) != 1 || from[0].GetRangeSubselect().GetSubquery() == nil {
-		w.refuse(sqlstate.From(errFragment))
+		w.refuse(sqlstate.From(errPolicyExpression))
 		return
 	}
-	for _, c := range ref.qualified {
+	for _, c := range ref.qualifiedColumns {
 		w.unqualify(c)
 	}
 	w.injectSubquery(ref, text, func() *sqltext.Node {
@@ -107,11 +108,11 @@ func (w *walker) subselect(ref *reference, text string, fence bool) {
 	})
 }
 
-// expandStars writes the known columns of a table in the place of each * that reads it. It is false where it is read as
-// a whole in another way, or the statement names a column that waits.
+// expandStars writes the known columns of a table in the place of each * that reads it. It is false where the statement
+// reads the row in another way, or names a waiting column.
 func (w *walker) expandStars(ref *reference) bool {
-	if ref.row || ref.copyStmt != nil || ref.copied || len(ref.relation.Columns) == 0 ||
-		slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.names[name] }) {
+	if ref.rowType || ref.copyStmt != nil || ref.repeated || len(ref.relation.Columns) == 0 ||
+		slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }) {
 		return false
 	}
 	found := 0
@@ -119,15 +120,15 @@ func (w *walker) expandStars(ref *reference) bool {
 		if s.item == nil || s.item.ref != ref {
 			continue
 		}
-		if s.copied || !w.expandStar(s, ref) {
+		if s.repeated || !w.expandStar(s, ref) {
 			return false
 		}
 		found++
 	}
-	return found == ref.starred
+	return found == ref.starCount
 }
 
-func (w *walker) expandStar(s star, ref *reference) bool {
+func (w *walker) expandStar(s targetStar, ref *reference) bool {
 	first := w.source.At(s.column.Location)
 	last := first + 2*(len(s.column.Fields)-1) // name . *
 	if first < 0 || w.source.Kind(last) != sqltext.Star {

@@ -7,65 +7,68 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// walker visits the statements of one text. The first refusal stays; after it nothing of the walk counts.
+// walker visits the statements of one text. The first refusal stays; after it the walk's other results do not count.
 type walker struct {
 	*Rewriter
-	source  *sqltext.Source
-	refused *sqlstate.Error
-	renamed map[catalog.Name]catalog.Name // the views that stand for relations in the text, to the relations
+	source         *sqltext.Source
+	refused        *sqlstate.Error
+	relationOfView map[catalog.Name]catalog.Name // the relations that views replace in the text
 
-	scope *scope    // names of the FROM items in sight
-	ctes  *cteFrame // names of the WITH queries in sight
+	scope *scope    // the FROM items in sight
+	ctes  *cteFrame // the WITH queries in sight
 
-	seen       map[string]int // kinds of nodes visited, for reconcile
+	nodeCounts map[string]int // visited nodes of each kind, for checkNodeCounts
 	references []*reference
-	barred     bool // it may fail: see fences
-	// on the signed path: which conditions find the rows, where others are asked of these; else nil
-	found        []bool
-	fenced       map[*sqltext.RangeVar]bool   // what a distance may put in order, where an approximate index may lie under it
-	begins       []int                        // the first reference of each statement
-	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
-	edits        []edit
-	stars        []star
-	qualified    []qualified // references schema.table.column, see unqualifyColumns
-	functions    map[string]bool
-	searches     []keySearch     // of which rows are found by key
-	searcher     *vetter         // of their conditions
-	names        map[string]bool // last parts of all column references: what columns may have been read
-	collations   map[string]bool // other than the database's own: see checkCollations
-	explicit     map[string]bool // those by COLLATE
-	withOthers   *bool           // see bringsOthers
-	present      map[uint32]int  // types of values and how often they are brought, see checkCasts; PostgreSQL's own not all
-	casts        []foreignCast
-	leftOut      map[string]bool // marks of columns that the policy fills in; true: every INSERT so far leaves it out
-	prefixes     bool            // ^@ is there
-	signed       bool
-	bare         bool // a table stands without the predicate that the mode asks for
-	starred      int  // columns copied by starColumns
-	unsigned     bool // a part of the text runs later, when another text is the one that is running
-	aggregations []aggregation
-	executes     bool // it names a prepared statement, which may be a signed one
+	mayFail    bool // its plans are hardened: see findFences
+	// of a fenced statement on the signed path: which conditions are below OFFSET 0; else nil
+	belowFence []bool
+	// tables that a distance may sort, where an approximate index may be used
+	fencedTables       map[*sqltext.RangeVar]bool
+	firstReferences    []int                            // the first reference of each statement
+	keyLookups         map[*sqltext.RangeVar]*keyLookup // the mentions of tables whose key the statement fixes
+	edits              []edit
+	stars              []targetStar
+	qualifiedColumns   []qualifiedColumn // references schema.table.column, see unqualifyColumns
+	functions          map[string]bool   // called functions, qualified
+	keySearches        []keySearch       // searches whose rows are found by key
+	searchLeakCheck    *leakChecker      // the leak check of their conditions
+	columnNames        map[string]bool   // last parts of all column references: the columns that may be read
+	collations         map[string]bool   // collations other than the database's own: see checkCollations
+	explicitCollations map[string]bool   // those named by COLLATE
+	runsUserCodeCached *bool             // see valuesRunUserCode
+	// types of values and how often the text makes them, see checkCasts; not all of PostgreSQL's own
+	valueTypes   map[uint32]int
+	foreignCasts []foreignCast
+	// marks of columns that the policy fills in; true: every INSERT so far omits the column
+	omitted           map[string]bool
+	hasPrefixOperator bool // ^@ or starts_with is in the text
+	needsSignature    bool
+	lacksPredicate    bool // a table lacks the predicate that the mode asks for
+	starColumnCount   int  // columns that starColumns has copied
+	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
+	aggregations      []aggregation
+	hasExecute        bool // it names a prepared statement, which may need a signature
 
-	currentOf    int                 // the token behind the last CURRENT OF
+	currentOfEnd int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
-	copied       bool                // what is visited stands in the text once and was visited before
+	// the tree holds the visited node again, the text does not: only the tree is edited
+	repeated bool
 
-	mentions []*read // of the whole text
+	relationUses []*relationUse // of the whole text
 
-	// of the statement at hand
-	first        int    // its first reference
-	writes       bool   // it changes rows
-	cursor       string // of its CURRENT OF
-	locks        bool   // it locks rows
-	systemColumn bool   // it names one
-	systemAt     int32  // where, or -1
-	tableOID     bool
+	firstReference    int    // of the statement that is being visited: its first reference
+	writes            bool   // this statement changes rows
+	currentOfCursor   string // the cursor of its CURRENT OF
+	locks             bool   // it locks rows
+	namesSystemColumn bool   // other than tableoid
+	systemColumnAt    int32  // where, or -1
+	namesTableOID     bool
 }
 
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
-	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{},
-		names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
-		explicit: map[string]bool{}, present: map[uint32]int{}, leftOut: map[string]bool{}}
+	return &walker{Rewriter: r, source: source, nodeCounts: map[string]int{}, functions: map[string]bool{},
+		columnNames: map[string]bool{}, relationOfView: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
+		explicitCollations: map[string]bool{}, valueTypes: map[uint32]int{}, omitted: map[string]bool{}}
 }
 
 // refuse records the first refusal.
@@ -82,13 +85,15 @@ func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
 	}
 }
 
-func (w *walker) saw(kind string) { w.seen[kind]++ }
+// saw counts a visited node, for checkNodeCounts.
+func (w *walker) saw(kind string) { w.nodeCounts[kind]++ }
 
-// statement visits one statement and returns what it does to the session.
+// statement visits one statement and returns its effect on the session.
 func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("RawStmt")
-	w.begins = append(w.begins, len(w.references))
-	w.first, w.systemColumn, w.tableOID, w.writes, w.locks, w.cursor = len(w.references), false, false, false, false, ""
+	w.firstReferences = append(w.firstReferences, len(w.references))
+	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writes, w.locks, w.currentOfCursor = len(w.references),
+		false, false, false, false, ""
 	w.scope, w.ctes = nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
@@ -135,8 +140,8 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}
 	if w.refused == nil {
-		w.systemColumns()
-		w.settleWrites()
+		w.checkSystemColumns()
+		w.keepRelationsOfWrites()
 	}
 	effect.Returns = returnsRows(raw.GetStmt())
 	if effect.Body != nil {
@@ -145,14 +150,14 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect.Returns = false
 	} else {
 		effect.Writes = w.writes
-		if w.cursor != "" {
-			effect.Name = w.cursor
+		if w.currentOfCursor != "" {
+			effect.Name = w.currentOfCursor
 		}
 	}
 	return effect
 }
 
-// firstToken returns where a statement begins, comments left out.
+// firstToken returns where a statement begins, without comments.
 func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 	for _, t := range w.source.Tokens {
 		if t.Start >= raw.GetStmtLocation() {
@@ -162,29 +167,30 @@ func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 	return -1
 }
 
-// systemColumns judges the system columns that the statement names, now that its tables are known. A statement that
-// names tableoid leaves its tables as they are: a subquery has no such column.
-func (w *walker) systemColumns() {
-	for _, ref := range w.references[w.first:] {
+// checkSystemColumns checks the system columns that the statement names, now that its tables are known. A statement
+// that names tableoid reads its tables themselves: a subquery has no such column.
+func (w *walker) checkSystemColumns() {
+	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment == nil {
 			continue
 		}
-		if w.systemColumn {
-			w.refuseAt(refusal("ColumnRef(system column)"), w.systemAt)
+		if w.namesSystemColumn {
+			w.refuseAt(refusal("ColumnRef(system column)"), w.systemColumnAt)
 			return
 		}
-		if w.tableOID {
-			ref.keep("tableoid")
+		if w.namesTableOID {
+			ref.doNotInject(tableOIDColumn)
 		}
 	}
 }
 
-// reconcile compares what the walk visited with what a walk that knows no grammar finds in the tree.
-func (w *walker) reconcile(tree *sqltext.ParseResult) *sqlstate.Error {
+// checkNodeCounts compares the visited nodes with those that a walk without grammar finds in the tree. A node that the
+// walker has missed is refused.
+func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
 	counts, known := sqltext.Count(tree)
 	if known {
 		for kind, n := range counts {
-			if kind != "ParseResult" && !leaf[kind] && w.seen[kind] != n {
+			if kind != "ParseResult" && !leafKinds[kind] && w.nodeCounts[kind] != n {
 				known = false
 			}
 		}
@@ -197,12 +203,13 @@ func (w *walker) reconcile(tree *sqltext.ParseResult) *sqlstate.Error {
 	return nil
 }
 
-// leaf lists the kinds that hold no other and name nothing by themselves.
-var leaf = map[string]bool{"String": true, "Integer": true, "Float": true, "Boolean": true, "BitString": true, "List": true}
+// leafKinds are the kinds of nodes that hold no other and name nothing by themselves.
+var leafKinds = map[string]bool{"String": true, "Integer": true, "Float": true, "Boolean": true, "BitString": true,
+	"List": true}
 
-// settle turns references into edits, now that all is known of them.
-func (w *walker) settle(signable bool) {
+// editReferences makes the edits of all references, once the walk is complete.
+func (w *walker) editReferences(signable bool) {
 	for _, ref := range w.references {
-		w.settleReference(ref, signable)
+		w.editReference(ref, signable)
 	}
 }

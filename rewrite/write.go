@@ -9,24 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A statement that writes goes past the row policies of the database alone: its target must stay a table, and its text is
-// not signed where the owner's triggers may run inside it. What it reads besides stays a table as well.
+// Only row policies of the database filter a statement that writes. Its target must stay a table, and its text is not
+// signed, since the owner's triggers may run inside it. What else it reads stays a table as well.
 
-// Why relations of such a statement stay as they are.
-const (
-	keptWritten = "the target of a statement that writes"
-	keptBeside  = "a statement that writes or locks rows"
-)
-
-// written is the target of a statement that writes.
-type written struct {
+// writeTarget is the target of a statement that writes.
+type writeTarget struct {
 	ref   *reference
 	table *policy.Table
 	item  *fromItem
 }
 
-// target visits the table that a statement writes, under the name that its expressions call it by; nil after a refusal.
-func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
+// target visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
+func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	at := w.source.At(rv.GetLocation())
 	ref := w.resolve(rv)
 	if ref == nil {
@@ -38,11 +32,11 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 	case ok && ref.fragment != nil && ref.relation != nil:
 	case isView && view.Write != nil && ref.fragment != nil && ref.relation != nil:
 		table = &policy.Table{Relation: view.Relation, Write: view.Write} // its rules are those of the table beneath
-	case ref.fragment != nil: // a view that agents read
+	case ref.fragment != nil: // a view that agents only read
 		w.refuseAt(refusal("view(policy)"), ref.start)
 		return nil
 	default:
-		w.refuseAt(notAvailable(ref.name.String()), ref.start)
+		w.refuseAt(unavailableRelation(ref.name.String()), ref.start)
 		return nil
 	}
 	for _, command := range commands {
@@ -55,33 +49,33 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *written {
 			return nil
 		}
 	}
-	ref.keep(keptWritten)
-	ref.written = true
+	ref.doNotInject(writeTargetTable)
+	ref.isTarget = true
 	w.writes = true
-	item := &fromItem{name: rv.GetRelname(), ref: ref, bare: rv.Alias == nil, columns: columnSet(ref.relation)}
+	item := &fromItem{name: rv.GetRelname(), ref: ref, noAlias: rv.Alias == nil, columns: columnSet(ref.relation)}
 	if name, renamed := w.alias(rv.Alias); rv.Alias != nil {
 		item.name = name
 		if renamed {
-			ref.whole, ref.row, item.columns = true, true, renamedColumns(rv.GetAlias().GetColnames())
+			ref.allColumns, ref.rowType, item.columns = true, true, renamedColumns(rv.GetAlias().GetColnames())
 		}
 	}
-	return &written{ref, table, item}
+	return &writeTarget{ref, table, item}
 }
 
-// settleWrites leaves every relation of a statement that writes, or locks rows, as it is.
-func (w *walker) settleWrites() {
+// keepRelationsOfWrites injects nothing in a statement that writes or locks rows.
+func (w *walker) keepRelationsOfWrites() {
 	if !w.writes && !w.locks {
 		return
 	}
-	for _, ref := range w.references[w.first:] {
+	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment != nil {
-			ref.keep(keptBeside)
+			ref.doNotInject(writesOrLocks)
 		}
 	}
 }
 
 // refuseColumn refuses a column that agents may not set.
-func (w *walker) refuseColumn(t *written, column string, allowed []string, location int32) {
+func (w *walker) refuseColumn(t *writeTarget, column string, allowed []string, location int32) {
 	hint := "The policy lets agents set no column of it that way."
 	if len(allowed) > 0 {
 		hint = "The policy lets agents set " + strings.Join(allowed, ", ") + "."
@@ -90,16 +84,16 @@ func (w *walker) refuseColumn(t *written, column string, allowed []string, locat
 		"column %q of table %q is not for agents to write", column, t.ref.name.Name).WithHint("%s", hint), location)
 }
 
-// mayWrite judges a column that is set. One that does not exist is left to the server, which says so.
-func (w *walker) mayWrite(t *written, column string, allowed []string, location int32) {
-	w.names[column] = true
+// checkWritable checks a column that the statement sets. If the column does not exist, the server says so.
+func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, location int32) {
+	w.columnNames[column] = true
 	if t.ref.relation.Column(column) != nil && !slices.Contains(allowed, column) {
 		w.refuseColumn(t, column, allowed, location)
 	}
 }
 
-// part visits what follows a column that is set in part: column[1], column.field.
-func (w *walker) part(indirection []*sqltext.Node) {
+// assignedParts visits the subscripts and fields of a column that is set in part: column[1], column.field.
+func (w *walker) assignedParts(indirection []*sqltext.Node) {
 	for _, n := range indirection {
 		switch part := n.GetNode().(type) {
 		case *sqltext.Node_String: // a field of a composite type
@@ -113,8 +107,8 @@ func (w *walker) part(indirection []*sqltext.Node) {
 	}
 }
 
-// assigned visits a value that is stored, which may be DEFAULT.
-func (w *walker) assigned(n *sqltext.Node) {
+// assignedValue visits a value that is stored, which may be DEFAULT.
+func (w *walker) assignedValue(n *sqltext.Node) {
 	if n.GetSetToDefault() != nil {
 		w.saw("SetToDefault")
 		return
@@ -123,7 +117,7 @@ func (w *walker) assigned(n *sqltext.Node) {
 }
 
 // setList visits SET a = x, (b, c) = (SELECT …).
-func (w *walker) setList(t *written, targets []*sqltext.Node) {
+func (w *walker) setList(t *writeTarget, targets []*sqltext.Node) {
 	for _, n := range targets {
 		target := n.GetResTarget()
 		if target == nil {
@@ -131,27 +125,27 @@ func (w *walker) setList(t *written, targets []*sqltext.Node) {
 			return
 		}
 		w.saw("ResTarget")
-		w.mayWrite(t, target.Name, t.table.Write.Updatable, target.Location)
-		w.part(target.Indirection)
+		w.checkWritable(t, target.Name, t.table.Write.Updatable, target.Location)
+		w.assignedParts(target.Indirection)
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
 			w.multiAssign(m)
 		} else {
-			w.assigned(target.Val)
+			w.assignedValue(target.Val)
 		}
 	}
 }
 
-// multiAssign visits the source of several columns. The tree holds it once for each of them, the text once in all: of the
-// later copies only the tree is edited.
+// multiAssign visits the source of several columns. The tree holds it for each of them, the text once. Of the later
+// copies only the tree is edited.
 func (w *walker) multiAssign(m *sqltext.MultiAssignRef) {
 	w.saw("MultiAssignRef")
-	outer := w.copied
-	w.copied = outer || m.Colno > 1
-	defer func() { w.copied = outer }()
+	outer := w.repeated
+	w.repeated = outer || m.Colno > 1
+	defer func() { w.repeated = outer }()
 	if row := m.GetSource().GetRowExpr(); row != nil {
 		w.saw("RowExpr")
 		for _, n := range row.Args {
-			w.assigned(n)
+			w.assignedValue(n)
 		}
 		return
 	}
@@ -166,9 +160,9 @@ func (w *walker) returning(targets *[]*sqltext.Node) map[string]bool {
 	return w.targetList(targets)
 }
 
-// writesTogether tells whether a statement makes or changes rows in several parts: no part sees what another has made,
-// so that a rule over both cannot hold for a row that leads to one of the same statement.
-func writesTogether(raw *sqltext.RawStmt) bool {
+// hasSeveralWrites tells whether a statement makes or changes rows in several parts. No part sees the rows of another,
+// so a rule over both cannot hold for a row that leads to one of the same statement.
+func hasSeveralWrites(raw *sqltext.RawStmt) bool {
 	counts, _ := sqltext.Count(raw)
 	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1
 }
@@ -190,8 +184,8 @@ func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
 	}
 }
 
-// within runs f with a scope and WITH queries of its own.
-func (w *walker) within(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
+// withScope runs f with a scope and WITH queries of its own.
+func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
 	if w.refused != nil {
 		return nil
 	}
@@ -206,7 +200,7 @@ func (w *walker) within(with *sqltext.WithClause, f func(own *scope) map[string]
 	return f(own)
 }
 
-// where visits the condition of UPDATE or DELETE, which may be the row that a cursor is on: row security still judges it.
+// where visits the condition of UPDATE or DELETE, which may be CURRENT OF: row security still filters that row.
 func (w *walker) where(n *sqltext.Node) {
 	c := n.GetCurrentOfExpr()
 	if c == nil {
@@ -215,13 +209,13 @@ func (w *walker) where(n *sqltext.Node) {
 		return
 	}
 	w.saw("CurrentOfExpr")
-	// The tree does not say where: they stand in the text as the walk meets them, and the proof compares.
-	for i := w.currentOf; i+2 < len(w.source.Tokens); i++ {
+	// The tree does not say where it is. The text has them in the order of the walk, and the proof compares both.
+	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
 		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {
 			continue
 		}
-		w.currentOf, w.cursor = i+2, c.CursorName
+		w.currentOfEnd, w.currentOfCursor = i+2, c.CursorName
 		w.rename(t[i+2], "CurrentOfExpr", c.CursorName, func(upstream string) { c.CursorName = upstream })
 		return
 	}

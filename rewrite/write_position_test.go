@@ -125,9 +125,9 @@ func TestOnlyListedCommands(t *testing.T) {
 		}
 		r := rewriters(commands...)
 		for _, s := range statements {
-			may := !slices.ContainsFunc(s.needs, func(command string) bool { return !slices.Contains(commands, command) })
+			allowed := !slices.ContainsFunc(s.needs, func(command string) bool { return !slices.Contains(commands, command) })
 			_, refused := r.Rewrite(s.sql, false)
-			if (refused == nil) != may || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
+			if (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
 				t.Errorf("with %v: %s: %v", commands, s.sql, refused)
 			}
 		}
@@ -139,10 +139,10 @@ func TestOnlyListedColumns(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	relation, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "things"})
 	insertable, updatable := []string{"title", "tags", "at", "made"}, []string{"title", "tags", "at"}
-	judge := func(sql string, may bool) {
+	check := func(sql string, allowed bool) {
 		t.Helper()
 		_, refused := r.Rewrite(sql, false)
-		if (refused == nil) != may || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
+		if (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.InsufficientPrivilege {
 			t.Errorf("%s: %v", sql, refused)
 		}
 	}
@@ -156,22 +156,22 @@ func TestOnlyListedColumns(t *testing.T) {
 		}
 		for _, part := range parts {
 			for _, sql := range insertsOf {
-				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
-				judge(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
 			}
 			for _, sql := range append([]string{
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL",
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
-				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
-				judge(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
 			}
 		}
 		for _, sql := range copies {
-			judge(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
+			check(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
 		}
 	}
 	// Columns that are not named are the first ones, as many as there are values.
-	for sql, may := range map[string]bool{
+	for sql, allowed := range map[string]bool{
 		"INSERT INTO things DEFAULT VALUES":                                                                                                  true,
 		"INSERT INTO things VALUES ('a', NULL, NULL, NULL)":                                                                                  true,
 		"INSERT INTO things SELECT 'a', NULL, NULL, NULL FROM notes":                                                                         true,
@@ -200,7 +200,7 @@ func TestOnlyListedColumns(t *testing.T) {
 		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (title text_pattern_ops) DO NOTHING": false,
 		"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO NOTHING":                     true,
 	} {
-		if _, refused := r.Rewrite(sql, false); (refused == nil) != may {
+		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed {
 			t.Errorf("%s: %v", sql, refused)
 		}
 	}

@@ -118,15 +118,6 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement { return migrations.MakeAl
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement { return migrations.DropAll(p.Objects(f)) }
 
-// Tables returns the tables that the statements change: those of the policy, and the others that its rules read.
-func (p *Plan) Tables() []catalog.Name {
-	var out []catalog.Name
-	for _, r := range Tables(p.facts.policy) {
-		out = append(out, r.Name)
-	}
-	return out
-}
-
 // Tables are the tables of a policy's predicates, each once: the listed ones and the others that rules read.
 func Tables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation

@@ -69,7 +69,7 @@ func (i *installation) asking(t *testing.T, address, code string) *asks {
 				case err == nil:
 					answered++
 					a.answered.Add(1)
-				case errors.As(err, &e) && e.Code == code && strings.Contains(e.Hint, "No record, no answer"):
+				case errors.As(err, &e) && e.Code == code && strings.Contains(e.Hint, "No answer is given without a record"):
 					a.refused.Add(1)
 				default:
 					t.Errorf("an agent got %v", err)

@@ -85,7 +85,7 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 				t.Errorf("an agent gets %v when records can be written again", err)
 			}
 			said, code := inside(os.Args[0], "audit", "verify", "-c", i.config)
-			if code != exitOK || !strings.Contains(said, "2 times the log went on after a crash, a failure to write") {
+			if code != exitOK || !strings.Contains(said, "2 times the log continued after a crash, after a failed write") {
 				t.Errorf("audit verify: %d %s", code, said)
 			}
 			p.signal(t, syscall.SIGTERM)

@@ -32,7 +32,7 @@ func TestConsentRotateKey(t *testing.T) {
 	play(t, config, []played{
 		{"consent rotate-key", exitOK, "app: the keys of 2 people are wrapped with key 2, 2 records have a code under it"},
 		{"consent rotate-key", exitOK, "app: the keys of 0 people are wrapped with key 2, 0 records have a code under it"},
-		{"consent rotate-key --add", exitError, "the last change of the key is not at its end"},
+		{"consent rotate-key --add", exitError, "the last rotation is not finished"},
 		{"audit verify", exitOK, "2 records hold; anchored up to 2"},
 	})
 	play(t, config, []played{

@@ -197,7 +197,7 @@ func TestDSAR(t *testing.T) {
 		{"consent revoke ada", exitOK, "withdrawn"},
 		{"dsar --subject ada", exitOK, "No consent is active: TEMPORARY withdrawn since"},
 	})
-	// A log that does not hold is said, and the report is given.
+	// A log that fails verification is said, and the report is given.
 	segment := filepath.Join(dir, "audit", "audit-000001.jsonl")
 	text, err = os.ReadFile(segment)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestDSAR(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code = call(t, "", "dsar", "--subject", "ada", "-c", i.config)
-	if code != exitError || !strings.Contains(errs, "does not hold") || !strings.Contains(out, "subject") {
+	if code != exitError || !strings.Contains(errs, "fails verification") || !strings.Contains(out, "subject") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	// Erased: as if there had never been anybody.

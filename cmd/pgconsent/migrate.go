@@ -29,6 +29,9 @@ second run changes nothing. Warnings about the policy are printed on stderr, as 
   pgconsent migrate --rotate-key
   pgconsent migrate --down
 
+It changes only the objects that differ from the installed ones, and locks the tables of these alone: agents of other
+tables are served meanwhile. --dry-run prints what differs.
+
 It waits for no lock longer than 200 ms, since others would queue behind it: it gives way, says who holds the lock, and tries again.
 Interrupted, it has changed nothing. At the end it says how many proxies serve what was installed.
 
@@ -68,14 +71,14 @@ func (m migrateCmd) Run(s *session) error {
 			if err := endConsent(s.ctx, c, t); err != nil {
 				return err
 			}
-			return s.printMigrated(t.name, "removed", "")
+			return s.printMigrated(t.name, "removed", "", nil)
 		}
 		if m.RotateKey {
 			kid, err := migrations.RotateKey(s.ctx, t.conn)
 			if err != nil {
 				return err
 			}
-			return s.printMigrated(t.name, fmt.Sprintf("key %d", kid), "")
+			return s.printMigrated(t.name, fmt.Sprintf("key %d", kid), "", nil)
 		}
 		built, err := s.compile(t)
 		if err != nil {
@@ -95,6 +98,8 @@ func (m migrateCmd) Run(s *session) error {
 			_, err = fmt.Fprintf(s.out, "-- database %s\n%s", t.config.Name, sql)
 			return err
 		}
+		var changed migrations.Changed
+		options.Changed = func(c migrations.Changed) { changed = c }
 		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
 			return err
 		}
@@ -104,7 +109,7 @@ func (m migrateCmd) Run(s *session) error {
 		if err := s.beginConsent(c, t); err != nil {
 			return err
 		}
-		if err := s.printMigrated(t.name, "installed", built.policy.Version()); err != nil {
+		if err := s.printMigrated(t.name, "installed", built.policy.Version(), &changed); err != nil {
 			return err
 		}
 		return s.reportServing(t, built.plan.Hash())
@@ -159,14 +164,26 @@ func (s *session) printWarnings(t target, built compiledPolicy) error {
 	return err
 }
 
-func (s *session) printMigrated(database, what, policy string) error {
+// migrated is what migrate says as JSON.
+type migrated struct {
+	Database string              `json:"database"`
+	Result   string              `json:"result"`
+	Policy   string              `json:"policy"`
+	Changed  *migrations.Changed `json:"changed,omitempty"`
+}
+
+func (s *session) printMigrated(database, what, policy string, changed *migrations.Changed) error {
 	if s.json {
-		return s.print(map[string]string{"database": database, "result": what, "policy": policy})
+		return s.print(migrated{database, what, policy, changed})
 	}
 	if policy != "" {
-		policy = ", policy " + shortVersion(policy)
+		what += ", policy " + shortVersion(policy)
 	}
-	_, err := fmt.Fprintf(s.out, "database %s: %s%s\n", database, what, policy)
+	if changed != nil {
+		what += fmt.Sprintf(": %d of %d objects changed, of %d of %d tables", changed.Objects, changed.AllObjects,
+			changed.Tables, changed.AllTables)
+	}
+	_, err := fmt.Fprintf(s.out, "database %s: %s\n", database, what)
 	return err
 }
 

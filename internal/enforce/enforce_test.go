@@ -565,6 +565,33 @@ func TestCheckRefuses(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
+// A Check that gives up waiting for the lock of somebody's DDL says nothing against the database: agents go on.
+func TestCheckThatMeetsALock(t *testing.T) {
+	var locked syncFlag
+	w := start(t, func(w *world) {
+		w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if locked.get() {
+				return fmt.Errorf("a probe: %w", &pgconn.PgError{Code: "55P03", Message: "canceling statement due to lock timeout"})
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	locked.set(true)
+	d := w.db0(t)
+	d.mu.Lock()
+	d.checkedAt = time.Time{}
+	d.mu.Unlock()
+	if err := d.refresh(t.Context()); !errors.Is(err, errMoving) {
+		t.Errorf("a look whose check met a lock: %v", err)
+	}
+	if err := w.Ready(); err != nil {
+		t.Error(err)
+	}
+	c.want(titles, "lake", "sea")
+}
+
 // Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first,
 // and reads again.
 func TestReadingCatalogsGivesInToDDL(t *testing.T) {
@@ -634,6 +661,23 @@ func TestReload(t *testing.T) {
 		}
 		c.seal()
 	}
+	c.want(titles, "lake", "sea")
+}
+
+// A policy that was written and installed since the last look at its file is read by the look that finds it installed.
+func TestWrittenAndMigratedSinceTheLastLook(t *testing.T) {
+	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
+	w.db0(t).stopListening(t)
+	c := w.client("caregiver")
+	w.write(wider)
+	if err := install(t.Context(), w.dba, wider); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.db0(t).refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.seal()
+	c.want("SELECT person_id FROM memory_participants", "1")
 	c.want(titles, "lake", "sea")
 }
 

@@ -126,7 +126,8 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveTimeout / 3, Interval: keepAliveTimeout / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
-	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), probeRequests: make(chan struct{}, 1), document: doc, policyFiles: files}
+	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), document: doc, policyFiles: files,
+		probeRequests: make(chan struct{}, 1)}
 	d.comparisons.lastCompared = map[string]time.Time{}
 	if c.Agent != "" {
 		d.comparisons.queue = make(chan comparison, maxComparisons)
@@ -140,7 +141,7 @@ const (
 	quickRetries = 12
 )
 
-// watch looks at the database until ctx ends.
+// watch refreshes what is known of the database until ctx ends.
 func (d *database) watch(ctx context.Context) {
 	tick := time.NewTicker(d.e.cfg.Refresh)
 	defer tick.Stop()
@@ -165,7 +166,7 @@ func (d *database) watch(ctx context.Context) {
 	}
 }
 
-// refresh looks at the database and publishes what it found.
+// refresh probes the database, updates the state by what it found, and publishes the result.
 func (d *database) refresh(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,7 +235,7 @@ func (d *database) announce(ctx context.Context) error {
 	return nil
 }
 
-// publish makes the result of a look known to the sessions. The caller holds mu.
+// publish makes the result of a refresh known to the sessions. The caller holds mu.
 func (d *database) publish(began time.Time, seen probeResult, err error) {
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
 	m.Refreshed(d.cfg.Name, err == nil)
@@ -285,7 +286,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 	m.Serving(d.cfg.Name, refused == nil)
 }
 
-// look reads from the database all that a decision depends on.
+// probe reads from the database all that a decision depends on.
 func (d *database) probe(ctx context.Context) (probeResult, error) {
 	var o probeResult
 	if d.conn == nil || d.conn.IsClosed() {
@@ -338,12 +339,13 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, room, nil
 }
 
-// judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds
-// mu and has a connection.
+// updateState makes a new state where the probe differs from what the state was made of, and asks Check. The caller
+// holds mu and has a connection.
 func (d *database) updateState(ctx context.Context, o probeResult) error {
 	if d.mustReadCatalogs(o) {
 		v := d.view.Load()
-		othersChanged := d.state != nil && v != nil && v.refusal == nil && o.agentFingerprint == d.lastProbe.agentFingerprint &&
+		othersChanged := d.state != nil && v != nil && v.refusal == nil &&
+			o.agentFingerprint == d.lastProbe.agentFingerprint &&
 			o.installed == d.lastProbe.installed
 		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
 			return err
@@ -371,7 +373,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 	return nil
 }
 
-// judgeAnew makes a state of what the catalogs say now. The caller holds mu and has a connection.
+// rebuildState makes a state of what the catalogs say now. The caller holds mu and has a connection.
 func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
 	before := d.unsettledState
@@ -387,6 +389,11 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		// pgconsent migrate may have installed what was waiting.
 		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
 			doc, c, err = d.pendingDocument, waiting, nil
+		}
+	}
+	if err != nil || c.plan.Hash() != o.installed.Hash {
+		if written, of, ok := d.readWritten(snap, o); ok {
+			doc, c, err = written, of, nil
 		}
 	}
 	if err == nil {
@@ -449,11 +456,11 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	return nil
 }
 
-// readAnyway is how long what concerns no agent may have changed before the catalogs are read again all the same.
+// rereadInterval is how long after the last reading the catalogs are read again though no agent is concerned.
 const rereadInterval = checkInterval
 
-// toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy
-// which waits, or agents who are refused, may wait for. The caller holds mu.
+// mustReadCatalogs tells whether the catalogs are to be read: what concerns agents has changed, or something has that a
+// policy which waits, or agents who are refused, may wait for. The caller holds mu.
 func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
 	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installed != d.lastProbe.installed:
@@ -462,10 +469,11 @@ func (d *database) mustReadCatalogs(o probeResult) bool {
 		return false
 	}
 	v := d.view.Load()
-	return d.pendingDocument != nil || d.misfitDocument != nil || v == nil || v.refusal != nil || time.Since(d.catalogsReadAt) > rereadInterval
+	return d.pendingDocument != nil || d.misfitDocument != nil || v == nil || v.refusal != nil ||
+		time.Since(d.catalogsReadAt) > rereadInterval
 }
 
-// fits lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+// retryMisfitDocument lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
 func (d *database) retryMisfitDocument(snap *catalog.Snapshot) {
 	if d.misfitDocument == nil {
 		return
@@ -505,7 +513,7 @@ func (d *database) loadCatalogs(ctx context.Context, o probeResult) (snap *catal
 	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
 		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	}
-	if failed != nil && refused.Code == "55P03" {
+	if isLocked(failed) {
 		return nil, nil, false, fmt.Errorf(
 			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
 				"it is: %w", errMoving, failed)
@@ -526,6 +534,12 @@ func (d *database) loadCatalogs(ctx context.Context, o probeResult) (snap *catal
 	d.catalogsReadAt = time.Now()
 	snap, grown = snap.Without(waiting)
 	return snap, grown, concerned == o.agentFingerprint, nil
+}
+
+// isLocked tells whether a statement gave up waiting for a lock.
+func isLocked(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "55P03"
 }
 
 type compiled struct {
@@ -582,7 +596,10 @@ func (d *database) check(ctx context.Context, s *state) error {
 			d.checkedAt = time.Now()
 			return err
 		}
-		if err != nil && !errors.As(err, &off) {
+		switch {
+		case isLocked(err):
+			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errMoving, err)
+		case err != nil && !errors.As(err, &off):
 			return err
 		}
 		if d.signedPathOff, d.signedPathOffReason = err != nil, off.Why; d.signedPathOff {

@@ -79,7 +79,7 @@ func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 	return sortedNames(grown)
 }
 
-// follow reloads the policy when its files have changed and have been left alone since the last look.
+// reloadIfChanged reloads the policy when its files have changed, and not again since the last refresh.
 func (d *database) reloadIfChanged() {
 	d.mu.Lock()
 	changed := d.policyFiles != nil && d.policyFiles.Changed()
@@ -90,7 +90,23 @@ func (d *database) reloadIfChanged() {
 	}
 }
 
-// vouch looks at the database and asks Check whether it holds the wall of a state that is not in force yet. The caller
+// readWritten reads the policy's files again where another policy is installed than those that are known: they were
+// written, and pgconsent migrate has run, since the last refresh. It is false where they are not what is
+// installed. The caller holds mu.
+func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiled, bool) {
+	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
+	if err != nil {
+		return nil, compiled{}, false
+	}
+	c, err := d.compile(doc, snap)
+	if err != nil || c.plan.Hash() != o.installed.Hash {
+		return nil, compiled{}, false
+	}
+	d.policyFiles = watch
+	return doc, c, true
+}
+
+// verify probes the database and asks Check whether it enforces a state that is not active yet. The caller
 // holds mu.
 func (d *database) verify(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)

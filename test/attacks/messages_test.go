@@ -16,7 +16,6 @@ import (
 // data without a COPY) get the same bytes from twins, and an answer for each Sync or the end of the connection.
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
-	tier.All(t)
 	s := schema(t, "estate")
 	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))
 	proxies := []*instance.Proxy{instance.Start(t, instance.Auto, one, s.Attributes), instance.Start(t, instance.Auto, two, s.Attributes)}
@@ -107,9 +106,11 @@ func sequences() [][]pgproto3.FrontendMessage {
 	for _, sql := range []string{
 		"SELECT no, name FROM party ORDER BY no", "SELECT home FROM party ORDER BY no", "SELECT people FROM event ORDER BY stream, version",
 		"SELECT term, paid, rent FROM lease ORDER BY no, version", "SELECT 1 / (no - 500) FROM party ORDER BY no", "SELECT * FROM core.audit_row",
-		"SELECT tax FROM party", "UPDATE party SET score = 1 RETURNING no", "DELETE FROM folder RETURNING id", "COPY party TO STDOUT",
+		"SELECT tax FROM party", "COPY party TO STDOUT",
 		"SELECT * FROM leases_of(4)", "SELECT books, speaks FROM party ORDER BY no", "SELECT raster FROM file ORDER BY id",
 		"SELECT * FROM entity ORDER BY party", "", "BEGIN", "SELECT no FROM party WHERE name::int > 0",
+		// The order of rows after an UPDATE is not promised: these come last, and each row of theirs is alike.
+		"DELETE FROM folder RETURNING 1", "UPDATE party SET score = 1 RETURNING score",
 	} {
 		for _, format := range []int16{0, 1, 7} {
 			results := []int16{format}

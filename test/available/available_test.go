@@ -219,20 +219,38 @@ func TestAvailable(t *testing.T) {
 		t.Skip("a measurement: make bench-available")
 	}
 	proxy, db := served(t)
-	var out strings.Builder
-	out.WriteString("| meanwhile | steps | statements | logins | lookups, p50, ms | p99, ms | refused |\n|---|---:|---:|---:|---:|---:|---|\n")
+	var rows [][]string
 	for _, s := range storms {
 		fmt.Printf("available: %s, for %d s\n", s.name, seconds)
 		o := during(t, proxy, db, s, time.Duration(seconds)*time.Second)
 		ms := func(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
-		fmt.Fprintf(&out, "| %s | %d | %d | %d | %s | %s | %s |\n", s.name, o.steps, o.statements, o.logins, ms(o.at(0.5)), ms(o.at(0.99)), o)
+		rows = append(rows, []string{s.name, strconv.Itoa(o.steps), strconv.Itoa(o.statements), strconv.Itoa(o.logins),
+			ms(o.at(0.5)), ms(o.at(0.99)), o.String()})
+	}
+	writeTable(t, "available",
+		[]string{"meanwhile", "steps", "statements", "logins", "lookups, p50, ms", "p99, ms", "refused"}, rows)
+}
+
+// writeTable prints a table, and writes it into the file AVAILABLE_OUT, between two comments with its name.
+func writeTable(t *testing.T, name string, heads []string, rows [][]string) {
+	t.Helper()
+	rules := make([]string, len(heads))
+	for i := range heads {
+		if rules[i] = "---"; isNumber(rows[0][i]) {
+			rules[i] = "---:"
+		}
+	}
+	lines := [][]string{heads, rules}
+	var out strings.Builder
+	for _, cells := range append(lines, rows...) {
+		out.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
 	fmt.Print(out.String())
 	file := os.Getenv("AVAILABLE_OUT")
 	if file == "" {
 		return
 	}
-	const begin, end = "<!-- available: make bench-available -->\n", "<!-- /available -->"
+	begin, end := "<!-- "+name+": make bench-available -->\n", "<!-- /"+name+" -->"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -245,4 +263,9 @@ func TestAvailable(t *testing.T) {
 	if err := os.WriteFile(file, []byte(before+begin+out.String()+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func isNumber(cell string) bool {
+	_, err := strconv.ParseFloat(cell, 64)
+	return err == nil
 }

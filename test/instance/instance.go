@@ -181,17 +181,13 @@ func Migrate(t testing.TB, d Database, mode Mode) *Migrated {
 	if !further(d, mode) {
 		return install(t, d, mode)
 	}
-	m := Compile(t, d, mode)
-	own(t, d.DB)
-	return m
+	return Compile(t, d, mode)
 }
 
 // Install is Migrate where nobody needs to know what became of the policy.
 func Install(t testing.TB, d Database, mode Mode) {
 	t.Helper()
-	if further(d, mode) {
-		own(t, d.DB)
-	} else {
+	if !further(d, mode) {
 		install(t, d, mode)
 	}
 }
@@ -209,14 +205,6 @@ func further(d Database, mode Mode) bool {
 		}
 		return d.install(ctx, conn, m)
 	})
-}
-
-// own makes the copy of a migrated database one that was migrated itself: what is to be done to undo that names the
-// database.
-func own(t testing.TB, db *pgtest.DB) {
-	t.Helper()
-	Exec(t, db, `UPDATE pgconsent.installed_undo AS u SET sql = pg_catalog.regexp_replace(u.sql, '( ON DATABASE "?)[a-z0-9_]+', '\1' || pg_catalog.current_database())
-		WHERE u.sql LIKE '% ON DATABASE %'`)
 }
 
 // install migrates the database itself.
@@ -282,9 +270,9 @@ func amongItsOwn(ctx context.Context, conn *pgx.Conn, plan *rls.Plan) (itsOwn, e
 	return itsOwn{plan, strangers}, err
 }
 
-func (p itsOwn) UpFrom(f migrations.Found) []migrations.Statement {
+func (p itsOwn) Objects(f migrations.Found) []migrations.Object {
 	f.KeepRoles = slices.DeleteFunc(f.KeepRoles, func(role string) bool { return slices.Contains(p.strangers, role) })
-	return p.Plan.UpFrom(f)
+	return p.Plan.Objects(f)
 }
 
 // Proxy serves agents of migrated databases.
@@ -293,6 +281,7 @@ type Proxy struct {
 	enforcer *enforce.Enforcer
 	tap      *Tap
 	log      *errorLog
+	files    map[string]string // policies by database
 }
 
 // errorLog keeps what a proxy logs of errors, which goes to standard error as well.
@@ -315,6 +304,14 @@ func (p *Proxy) Errors() string {
 	return p.log.text.String()
 }
 
+// WritePolicy writes another policy into the file that the proxy watches.
+func (p *Proxy) WritePolicy(t testing.TB, database, text string) {
+	t.Helper()
+	if err := os.WriteFile(p.files[database], []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Serve starts a proxy before databases that are migrated already.
 func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy {
 	t.Helper()
@@ -334,13 +331,13 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		cfg.AIR = databases[0].AIR
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
 	}
-	router := &router{databases: map[string]*pgtest.DB{}}
+	router, files := &router{databases: map[string]*pgtest.DB{}}, map[string]string{}
 	for _, d := range databases {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(file, []byte(d.Policy), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		router.databases[d.Name] = d.DB
+		router.databases[d.Name], files[d.Name] = d.DB, file
 		cfg.Databases = append(cfg.Databases, enforce.Database{
 			Name: d.Name, Policy: file, SearchPath: d.SearchPath, Control: d.DB.DSN("pgconsent_control", rolePassword),
 			Agent: d.DB.DSN("pgconsent_agent", rolePassword),
@@ -376,7 +373,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 			t.Errorf("audit: %v", err)
 		}
 	})
-	p := &Proxy{addr: listener.Addr().String(), enforcer: router.enforcer, log: logged}
+	p := &Proxy{addr: listener.Addr().String(), enforcer: router.enforcer, log: logged, files: files}
 	p.tap = NewTap(t, p.addr)
 	return p
 }

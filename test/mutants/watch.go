@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // watch tries planted faults on the tests of packages.
@@ -21,6 +23,7 @@ type watch struct {
 	root     string
 	packages []imports
 	limit    time.Duration // for the tests of one package
+	own      bool          // try the fault's own package only, as "make test" does
 	dir      string        // for test binaries
 
 	mu    sync.Mutex
@@ -40,7 +43,8 @@ const unnamed = "TestMain"
 
 // see runs first what "make test" runs: the tests of the fault's own package, then those of the packages that import it,
 // nearest first. Where none of them sees the fault, its own package and the end-to-end tests run without -short, as in
-// "make test-all". noise are tests that fail without the fault as well, which see nothing.
+// "make test-all". noise are tests that fail without the fault as well, which see nothing. The sighting has no target
+// where packages were left out that might have seen it.
 func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, err error) {
 	dir, err := os.MkdirTemp(w.dir, "fault")
 	if err != nil {
@@ -51,14 +55,29 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 	if err != nil {
 		return s, nil, err
 	}
+	// One server for all packages that meet the fault: no other fault has changed its roles.
+	folder, err := pgtest.Folder(true)
+	if err != nil {
+		return s, nil, err
+	}
+	defer os.RemoveAll(folder)
+	server, err := pgtest.StartShared(ctx, folder)
+	if err != nil {
+		return s, nil, err
+	}
+	defer server.Stop()
+	f := fault{overlay: overlay, binary: filepath.Join(dir, "suite"), folder: folder}
 	own := "./" + path.Dir(m.File)
 	all := watchers(w.packages, own)
+	if w.own {
+		all = slices.DeleteFunc(all, func(pkg string) bool { return pkg != own })
+	}
 	for _, target := range []string{targetTest, targetTestAll} {
 		for _, pkg := range all {
 			if target == targetTestAll && pkg != own && pkg != "./test/e2e" {
 				continue
 			}
-			test, others, err := w.try(ctx, pkg, filepath.Join(dir, "suite"), overlay, target == targetTest)
+			test, others, err := w.try(ctx, pkg, f, target == targetTest)
 			for _, o := range others {
 				noise = append(noise, Seen{pkg, o})
 			}
@@ -69,20 +88,30 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 				return Sighting{target, Seen{pkg, test}}, noise, nil
 			}
 		}
+		if w.own {
+			return s, noise, nil
+		}
 	}
 	return Sighting{Target: targetNone}, noise, nil
 }
 
+// fault is a planted fault that is being tried.
+type fault struct {
+	overlay string // for the compiler
+	binary  string // of the package whose tests run
+	folder  string // of the server
+}
+
 // try runs a package's tests with a fault; test is the first that fails with it and passes without it.
-func (w *watch) try(ctx context.Context, pkg, binary, overlay string, short bool) (test string, noise []string,
-	err error) {
-	if err := w.build(ctx, pkg, binary, "-overlay", overlay); err != nil {
+func (w *watch) try(ctx context.Context, pkg string, f fault, short bool) (test string, noise []string, err error) {
+	if err := w.build(ctx, pkg, f.binary, "-overlay", f.overlay); err != nil {
 		return "", nil, err
 	}
 	// A test that builds the program itself builds it with the fault, too.
-	env := append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	env := append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+f.overlay),
+		pgtest.ClusterVariable+"="+f.folder)
 	for {
-		failing, err := w.run(ctx, pkg, binary, env, short, ".", noise)
+		failing, err := w.run(ctx, pkg, f.binary, env, short, ".", noise)
 		if failing == "" || err != nil {
 			return "", noise, err
 		}

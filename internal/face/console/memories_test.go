@@ -63,7 +63,7 @@ func TestMemories(t *testing.T) {
 	general := owner.get("me/general")
 	general.says(t, id, belief, "Drawn from episode:1001", "How It applies to the breed, not to one dog.",
 		"Made by si:ash", "Granted to everybody", "si:bella_agent (agent bella) : granted to everybody",
-		"si:ash (agent ash) : whose memory it is", "by si:ash: useful to others", "Take it back")
+		"si:ash (agent ash) : the owner", "by si:ash: useful to others", "Take it back")
 	asAgent(t, r, "ash", "/v1/privacy/revoke", map[string]any{"id": id, "who": []string{"*"}, "reason": "it tells too much"})
 	general = owner.get("me/general")
 	general.says(t, "It is granted to nobody: only you see it", "taken from everybody, by si:ash: it tells too much")
@@ -74,7 +74,7 @@ func TestMemories(t *testing.T) {
 	// Others have nothing of it, and no address of it.
 	for _, who := range []string{"subject:si:mallory", "subject:human:sean", "subject:dog:bella"} {
 		p := to(t, r, who).get("me/general")
-		p.says(t, "Nothing was made general of memories of yours")
+		p.says(t, "No belief was drawn from your memories")
 		if strings.Contains(p.body, "episode:1001") || strings.Contains(p.body, id) || strings.Contains(p.body, "murmur") {
 			t.Errorf("%s is told of a belief of another", who)
 		}
@@ -89,7 +89,7 @@ func TestMemories(t *testing.T) {
 
 	// A guardian asks about the ward, page by page; a stranger has the same answer for somebody and for nobody.
 	sean := to(t, r, "subject:human:sean")
-	sean.get("me/memories").says(t, "No memory is about you")
+	sean.get("me/memories").says(t, "The application has no memory with you as a subject")
 	ask := func(p *personView, subject string) page {
 		f := p.get("me/memories").button(t, "Show")
 		f.fields.Set("subject", subject)

@@ -15,13 +15,11 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // Each wall alone answers as the filtered copy.
 func TestWallsAlone(t *testing.T) {
 	tier.All(t)
-	tier.All(t)
 	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, Every: 8, Quick: true})
 }
 
 // Twins are not told apart, nothing is readable without a seal, and empty helpers hide.
 func TestTwins(t *testing.T) {
-	tier.All(t)
 	tier.All(t)
 	r := noninterference.Run(t, noninterference.Config{
 		Cases: 900, Seed: 5, PerData: 30, PerTable: 4, Wide: true, Quick: true,
@@ -32,7 +30,6 @@ func TestTwins(t *testing.T) {
 
 // Nor do values that a contract leaves out, or that exist by key.
 func TestValues(t *testing.T) {
-	tier.All(t)
 	tier.All(t)
 	t.Log(noninterference.Values(t, noninterference.Config{Cases: 300, Seed: 5, PerData: 100, Quick: true, Modes: []instance.Mode{instance.RLS}}))
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
-	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/test/tier"
@@ -29,26 +28,20 @@ func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 // plan installs the base alone, with the rights of the control role.
 type plan struct{}
 
-func (plan) Hash() string           { return "none" }
-func (plan) PolicyVersion() string  { return "none" }
-func (plan) Tables() []catalog.Name { return nil }
+func (plan) Hash() string          { return "none" }
+func (plan) PolicyVersion() string { return "none" }
 
-func (plan) UpFrom(f migrations.Found) []migrations.Statement {
-	return append([]migrations.Statement{
+func (plan) Objects(f migrations.Found) []migrations.Object {
+	o := migrations.Object{Identity: "rights of the control role", Make: []migrations.Statement{
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
 		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
-	}, statements(migrations.AuditGrants("pgconsent_control"))...)
-}
-
-func statements(grants []migrations.Grant) (out []migrations.Statement) {
-	for _, g := range grants {
-		out = append(out, g.Statement())
+	}}
+	for _, g := range migrations.AuditGrants("pgconsent_control") {
+		o.Make = append(o.Make, g.Statement())
 	}
-	return out
+	return []migrations.Object{o}
 }
-
-func (plan) DownTo(migrations.Found) []migrations.Statement { return nil }
 
 func database(t testing.TB) *pgtest.DB {
 	t.Helper()

@@ -1,0 +1,185 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// These expressions cannot raise an error. All others may.
+
+var comparisonOperators = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
+
+// cannotFail tells whether an expression itself cannot raise an error. Its operands are visited by themselves.
+func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_A_Expr:
+		return c.operatorCannotFail(x.AExpr, at)
+	case *sqltext.Node_TypeCast:
+		if isConstantCast(x.TypeCast) || c.declaresParamType(x.TypeCast) {
+			return true
+		}
+		if at.inSubquery || !c.isPlainArray(x.TypeCast.Arg, at) ||
+			slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements,
+				func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasLocalColumn(n, at) }) {
+			return false
+		}
+		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
+		return true
+	// a field may be a function in attribute notation; for subscripts see checkFalseLeakproof
+	case *sqltext.Node_A_Indirection:
+		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
+	case *sqltext.Node_FuncCall:
+		return c.callCannotFail(x.FuncCall, at)
+	case *sqltext.Node_CoalesceExpr:
+		return c.haveOneType(x.CoalesceExpr.Args, at)
+	case *sqltext.Node_CaseExpr:
+		results := []*sqltext.Node{x.CaseExpr.Defresult}
+		for _, when := range x.CaseExpr.Args {
+			results = append(results, when.GetCaseWhen().GetResult())
+		}
+		return x.CaseExpr.Arg == nil && c.haveOneType(results, at)
+	case *sqltext.Node_A_ArrayExpr:
+		return c.haveOneType(x.AArrayExpr.Elements, at)
+	}
+	return false
+}
+
+// haveOneType tells whether values need no conversion to become one type. If they become an array, they must not be
+// arrays themselves, which would need the same length. A parameter among several may have any type, if one is declared
+// for it.
+func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) bool {
+	var of uint32
+	for _, n := range values {
+		switch {
+		case n.GetNode() == nil, n.GetAConst() != nil:
+			continue
+		case n.GetParamRef() != nil:
+			c.castsParams = c.castsParams || len(values) > 1
+			continue
+		}
+		t := c.typeOf(n, at.queryLevel)
+		if len(values) > 1 && (t == 0 || slices.Contains(comparableArrayTypes, t)) || t == 0 && at.inSubquery ||
+			of != 0 && t != of && (conversionTargets[t] > 0 || conversionTargets[of] > 0) {
+			return false
+		}
+		of = t
+	}
+	return true
+}
+
+// comparableArrayTypes are the types of arrays whose values can be compared.
+var comparableArrayTypes = []uint32{1005, 1007, 1009, 1016, 2951}
+
+func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext) bool {
+	schema, name, ok := qualifiedName(x.Name)
+	if !ok || schema != "" && schema != "pg_catalog" {
+		return false
+	}
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && isIntegerConstant(x.Lexpr) &&
+		isIntegerConstant(x.Rexpr) {
+		return true // PostgreSQL computes it as it plans
+	}
+	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isNow(x.Lexpr) {
+		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && isIntegerConstant(x.Rexpr) {
+			days := x.Rexpr.GetAConst().GetIval().GetIval()
+			return -1_000_000 < days && days < 1_000_000
+		}
+		length := x.Rexpr.GetTypeCast().GetArg().GetAConst().GetSval()
+		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" &&
+			intervalPattern.MatchString(length.GetSval())
+	}
+	switch x.Kind {
+	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_IN, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT,
+		sqltext.AEXPR_NULLIF:
+		if !slices.Contains(comparisonOperators, name) {
+			return false
+		}
+	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN:
+	default:
+		return false
+	}
+	return c.isComparableOperand(x.Lexpr, at) && c.isComparableOperand(x.Rexpr, at) && c.comparesSafely(x, at)
+}
+
+// isComparableOperand tells whether an operand can be compared whatever its value is.
+func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) bool {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
+		return true
+	case *sqltext.Node_TypeCast:
+		return c.cannotFail(n, at)
+	case *sqltext.Node_List:
+		return !slices.ContainsFunc(x.List.Items, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+	case *sqltext.Node_A_ArrayExpr:
+		return !slices.ContainsFunc(x.AArrayExpr.Elements,
+			func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+	case *sqltext.Node_RowExpr:
+		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
+	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
+		if isNow(n) || isShallow(n) && c.cannotFail(n, at) {
+			return true
+		}
+	}
+	return c.typeOf(n, at.queryLevel) != 0
+}
+
+// isShallow tells whether an operand is no deeper than the expressions that cannotFail knows by name. Each level of a
+// deeper one would look through the rest again.
+func isShallow(n *sqltext.Node) bool {
+	if x := n.GetAExpr(); x != nil {
+		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
+	}
+	for _, arg := range n.GetFuncCall().GetArgs() {
+		if arg.GetFuncCall() != nil && !isNow(arg) || arg.GetAExpr() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// isFoldedConstant tells whether an argument is a constant. PostgreSQL computes IMMUTABLE functions of constants as it
+// plans.
+func isFoldedConstant(n *sqltext.Node) bool {
+	return n.GetAConst() != nil || n.GetTypeCast() != nil && isConstantCast(n.GetTypeCast())
+}
+
+func isIntegerConstant(n *sqltext.Node) bool { return n.GetAConst().GetIval() != nil }
+
+func isNow(n *sqltext.Node) bool {
+	if v := n.GetSqlvalueFunction(); v != nil {
+		return v.Op == sqltext.SVFOP_CURRENT_DATE || v.Op == sqltext.SVFOP_CURRENT_TIMESTAMP ||
+			v.Op == sqltext.SVFOP_LOCALTIMESTAMP
+	}
+	f := n.GetFuncCall()
+	return f != nil && len(f.Args) == 0 && lastName(f.Funcname) == "now"
+}
+
+func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) bool {
+	// the bounds of a window's frame may be negative
+	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
+		return false
+	}
+	switch lastName(f.Funcname) {
+	case "now":
+		return len(f.Args) == 0
+	case "count":
+		return f.AggStar || len(f.Args) == 1
+	case "min", "max":
+		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], at)
+	case "sum", "avg": // the sum of integers has room for more rows than there can be
+		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.queryLevel))
+	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
+		return len(f.Args) == 2 && isFoldedConstant(f.Args[0]) && isFoldedConstant(f.Args[1])
+	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":
+		// a cast may convert its operand as the call runs
+		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
+	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
+		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !isFoldedConstant(n) })
+	case "date_trunc":
+		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil &&
+			slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"},
+				f.Args[0].GetAConst().GetSval().GetSval()) && isNow(f.Args[1])
+	}
+	return false
+}

@@ -1,0 +1,371 @@
+package rls_test
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// change compiles the policy of testdata with texts replaced.
+func (w *world) change(o rls.Options, replace ...string) *world {
+	w.t.Helper()
+	text, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	file := filepath.Join(w.t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.compile(file, o)
+	return w
+}
+
+// changed migrates and returns what it says that it has changed.
+func (w *world) changed() (out migrations.Changed) {
+	w.t.Helper()
+	o := migrations.Options{Changed: func(c migrations.Changed) { out = c }}
+	if err := migrations.Up(context.Background(), w.owner, o, w.plan); err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+// numbers are the OIDs of all that migrate makes, by name.
+func (w *world) numbers() map[string]string {
+	w.t.Helper()
+	results, err := w.super.PgConn().Exec(context.Background(), `
+		SELECT 'policy ' || polname || ' on ' || polrelid::regclass, oid FROM pg_policy
+		UNION ALL SELECT 'trigger ' || tgname || ' on ' || tgrelid::regclass, oid FROM pg_trigger WHERE NOT tgisinternal
+		UNION ALL SELECT 'relation ' || oid::regclass, oid FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'pgconsent%'
+		UNION ALL SELECT 'function ' || oid::regprocedure, oid FROM pg_proc WHERE pronamespace::regnamespace::text LIKE 'pgconsent%'`).ReadAll()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, row := range results[0].Rows {
+		out[string(row[0])] = string(row[1])
+	}
+	return out
+}
+
+// others are the names of what has another OID, is new, or is gone.
+func others(before, after map[string]string) []string {
+	var out []string
+	for name := range before {
+		if after[name] != before[name] {
+			out = append(out, name)
+		}
+	}
+	for name := range after {
+		if before[name] == "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// status changes the rule of people, and with it that of the table whose rows show as people do.
+var status = []string{"{ status: { column: consent_status, is: granted } }", "{ status: { column: consent_status, is: given } }"}
+
+// A change of one rule leaves the policies, views, triggers and functions of other tables as they are, by their OIDs.
+func TestMigrateChangesWhatDiffers(t *testing.T) {
+	w := newWorld(t).change(rls.Options{SignedViews: true})
+	if c := w.changed(); c.Objects != c.AllObjects || c.Tables != 3 || c.AllTables != 3 || c.Objects < 20 {
+		t.Errorf("the first time: %+v", c)
+	}
+	if c := w.changed(); c.Objects != 0 || c.Tables != 0 || c.AllTables != 3 {
+		t.Errorf("the second time: %+v", c)
+	}
+	before := w.numbers()
+	c := w.change(rls.Options{SignedViews: true}, status...).changed()
+	if c.Tables != 2 || c.AllTables != 3 || c.Objects >= c.AllObjects/2 {
+		t.Errorf("%+v", c)
+	}
+	want := []string{
+		"policy pgconsent_select on memory_participants", "policy pgconsent_select on people",
+		"relation pgconsent_gate.door_public_memory_participants", "relation pgconsent_gate.door_public_people",
+	}
+	if diff := cmp.Diff(want, others(before, w.numbers())); diff != "" {
+		t.Errorf("other objects (-want +got):\n%s", diff)
+	}
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+	if in, err := migrations.ReadInstalled(context.Background(), w.owner); err != nil || in.Hash != w.plan.Hash() ||
+		in.PolicyVersion != w.pol.Version() {
+		t.Errorf("installed: %+v, %v", in, err)
+	}
+}
+
+// What needs an object that has to be made anew is made anew as well. A rule reads one column more of people, and with it
+// the view changes by which the rule of memories reads people.
+func TestMigrateRemakesWhatNeedsIt(t *testing.T) {
+	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
+	before := w.numbers()
+	w.change(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }").changed()
+	got := others(before, w.numbers())
+	for _, want := range []string{
+		"relation pgconsent.h_public_people", "policy pgconsent_select on memories", "relation pgconsent_gate.door_public_memories",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is the same; not: %q", want, got)
+		}
+	}
+	for _, same := range []string{"policy pgconsent_current on memories", "relation pgconsent.shown", "relation pgconsent_catalog.pg_class"} {
+		if slices.Contains(got, same) {
+			t.Errorf("%s is another", same)
+		}
+	}
+	w.want(w.agent(user1), titles, visible)
+}
+
+// A column that is added has the signed view of its table made anew, and nothing else.
+func TestMigrateAfterAnotherColumn(t *testing.T) {
+	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
+	before := w.numbers()
+	w.exec(w.owner, "ALTER TABLE people ADD COLUMN more text")
+	c := w.change(rls.Options{SignedViews: true}).changed()
+	if got := others(before, w.numbers()); !slices.Equal(got, []string{"relation pgconsent_gate.door_public_people"}) || c.Tables != 1 {
+		t.Errorf("%+v: %q", c, got)
+	}
+	if waiting, err := migrations.ReadWaiting(context.Background(), w.owner); err != nil || len(waiting) > 0 {
+		t.Errorf("%v, %v", waiting, err)
+	}
+}
+
+// A transaction that holds a lock on a table that does not change keeps migrate waiting for nothing; one that holds it on
+// a table that changes does, and is named.
+func TestMigrateWaitsForNoOtherTable(t *testing.T) {
+	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	holder, reader := w.db.Connect(t, "app_owner"), w.db.Connect(t, "app_owner")
+	if _, err := holder.Exec(ctx, "BEGIN; SELECT FROM memories LIMIT 1"); err != nil {
+		t.Fatal(err)
+	}
+	w.change(rls.Options{SignedViews: true}, status...)
+	waited := make(chan []migrations.Holder, 1000)
+	up := func() error {
+		return migrations.Up(ctx, w.owner, migrations.Options{Waits: func(h []migrations.Holder) { waited <- h }}, w.plan)
+	}
+	if err := up(); err != nil || len(waited) > 0 {
+		t.Fatalf("it waited %d times: %v", len(waited), err)
+	}
+	if _, err := reader.Exec(ctx, "BEGIN; SELECT FROM people LIMIT 1"); err != nil {
+		t.Fatal(err)
+	}
+	w.change(rls.Options{SignedViews: true})
+	done := make(chan error, 1)
+	go func() { done <- up() }()
+	select {
+	case holders := <-waited:
+		if len(holders) != 1 || holders[0].PID != int32(reader.PgConn().PID()) {
+			t.Errorf("it waits for %v, not for %d alone", holders, reader.PgConn().PID())
+		}
+	case err := <-done:
+		t.Fatalf("it does not wait: %v", err)
+	case <-time.After(tier.Patience):
+		t.Fatal("it does nothing")
+	}
+	if _, err := reader.Exec(ctx, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// The script of a migrate that changes one table is about this table.
+func TestDryRunPrintsWhatDiffers(t *testing.T) {
+	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
+	before := w.state()
+	w.change(rls.Options{SignedViews: true}, status...)
+	script, err := migrations.Render(context.Background(), w.owner, migrations.Options{}, w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"DROP POLICY IF EXISTS pgconsent_select ON public.people;\n", "CREATE POLICY pgconsent_select ON public.people",
+		"DROP VIEW IF EXISTS pgconsent_gate.door_public_people;\n",
+	} {
+		if strings.Count(script, want) != 1 {
+			t.Errorf("%q is %d times in the script", want, strings.Count(script, want))
+		}
+	}
+	for _, no := range []string{"public.memories ", "pgconsent_catalog", "pgconsent_current", "REVOKE TEMPORARY", "ROW LEVEL SECURITY"} {
+		if strings.Contains(script, no) {
+			t.Errorf("the script has %q:\n%s", no, script)
+		}
+	}
+	if w.state() != before {
+		t.Error("it changed something")
+	}
+	w.exec(w.owner, script)
+	if c := w.changed(); c.Objects != 0 {
+		t.Errorf("after the script was run: %+v", c)
+	}
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+}
+
+// Where something else depends on what has to be dropped and does not say so, all is made anew in the same transaction.
+func TestMigrateFallsBackOnTheWhole(t *testing.T) {
+	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
+	w.change(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }")
+	before := w.numbers()
+	var c migrations.Changed
+	o := migrations.Options{Changed: func(now migrations.Changed) { c = now }}
+	if err := migrations.Up(context.Background(), w.owner, o, needless{w.plan}); err != nil {
+		t.Fatal(err)
+	}
+	if c.Objects != c.AllObjects || !slices.Contains(others(before, w.numbers()), "policy pgconsent_current on memories") {
+		t.Errorf("%+v", c)
+	}
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+	w.want(w.agent(user1), titles, visible)
+}
+
+// needless is a plan whose objects do not say what they need.
+type needless struct{ *rls.Plan }
+
+func (p needless) Objects(f migrations.Found) []rls.Object {
+	out := p.Plan.Objects(f)
+	for i := range out {
+		out[i].Needs = nil
+	}
+	return out
+}
+
+// Other roles, another name of the database, and what was altered by hand are reasons to make all anew.
+func TestMigrateMakesAllAnew(t *testing.T) {
+	tier.All(t)
+	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
+	w.exec(w.super, "ALTER POLICY pgconsent_select ON memories USING (true)")
+	if c := w.change(rls.Options{SignedViews: true}, status...).changed(); c.Objects != c.AllObjects {
+		t.Errorf("altered: %+v", c)
+	}
+	names := migrations.Options{AgentRole: "other_agent", ControlRole: "other_control", ReaderRole: "other_reader", RowsRole: "other_rows"}
+	t.Cleanup(func() {
+		_ = migrations.Down(context.Background(), w.owner, names)
+		_, _ = w.super.Exec(context.Background(), "DROP ROLE IF EXISTS other_agent, other_control, other_reader, other_rows")
+	})
+	w.change(rls.Options{AgentRole: names.AgentRole, ControlRole: names.ControlRole, ReaderRole: names.ReaderRole, RowsRole: names.RowsRole, SignedViews: true})
+	if err := migrations.Up(context.Background(), w.owner, names, w.plan); err != nil {
+		t.Fatal(err)
+	}
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+	w.want(w.super, "SELECT count(*) FROM pg_policy WHERE 'pgconsent_agent'::regrole = ANY (polroles)", "0")
+}
+
+// Rights that others have given to our roles, before and since, are theirs; rights that PUBLIC had come back.
+func TestPrivilegesAfterPartsWereChanged(t *testing.T) {
+	w := newWorld(t,
+		"GRANT CREATE ON SCHEMA public TO PUBLIC", "DO $$ BEGIN CREATE ROLE pgconsent_agent LOGIN NOINHERIT; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
+		"GRANT DELETE, INSERT (name) ON people TO pgconsent_agent", "GRANT SELECT ON memory_edges TO pgconsent_agent")
+	before := w.state()
+	w.change(rls.Options{SignedViews: true}).migrate()
+	rights := func() string {
+		got, err := query(w.super, `SELECT string_agg(x, ' ' ORDER BY x) FROM (SELECT a.privilege_type FROM pg_class, aclexplode(relacl) AS a
+			WHERE oid = 'people'::regclass AND a.grantee = 'pgconsent_agent'::regrole
+			UNION ALL SELECT attname || ' ' || a.privilege_type FROM pg_attribute, aclexplode(attacl) AS a
+			WHERE attrelid = 'people'::regclass AND a.grantee = 'pgconsent_agent'::regrole) AS s (x)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := rights()
+	const people = "people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ]"
+	w.change(rls.Options{SignedViews: true}, people, people+", write: { commands: [insert, delete], columns: [id, user_id, name], accept: [conflicts] }").migrate()
+	if got := rights(); got == first || !strings.Contains(got, "DELETE") || !strings.Contains(got, "user_id INSERT") {
+		t.Errorf("rights to write: %s; without: %s", got, first)
+	}
+	w.change(rls.Options{SignedViews: true}).migrate()
+	if got := rights(); got != first {
+		t.Errorf("afterwards: %s; before: %s", got, first)
+	}
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("--down left something behind (-before +after):\n%s", diff)
+	}
+}
+
+// Row security that was on before stays, also of a table that the policy lists later, and lists no more.
+func TestRowSecurityAfterPartsWereChanged(t *testing.T) {
+	w := newWorld(t, "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY theirs ON people USING (true)",
+		"ALTER TABLE memory_edges ENABLE ROW LEVEL SECURITY")
+	before := w.state()
+	edges := []string{"functions:", "  memory_edges: { rows: open }\nfunctions:"}
+	w.change(rls.Options{SignedViews: true}).migrate()
+	for range 2 {
+		w.change(rls.Options{SignedViews: true}, append(edges, status...)...).migrate()
+		w.want(w.super, "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relrowsecurity AND relnamespace = 'public'::regnamespace",
+			"memories memory_edges memory_participants people")
+		w.want(w.super, "SELECT polroles = '{0}' FROM pg_policy WHERE polname = 'pgconsent_open' AND polrelid = 'memory_edges'::regclass", "f")
+		w.change(rls.Options{SignedViews: true}).migrate()
+		w.want(w.super, "SELECT relrowsecurity FROM pg_class WHERE oid = 'memory_edges'::regclass", "t")
+	}
+	w.change(rls.Options{SignedViews: true}, "  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }\n", "",
+		"- consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }", "").migrate()
+	w.want(w.super, "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relrowsecurity AND relnamespace = 'public'::regnamespace",
+		"memories memory_edges people")
+	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("--down left something behind (-before +after):\n%s", diff)
+	}
+}
+
+// A partition that came, and one that went, are no reason to change another table.
+func TestMigrateAfterAnotherPartition(t *testing.T) {
+	w := newWorld(t)
+	for _, sql := range []string{"CREATE TABLE events (id int, user_id uuid) PARTITION BY RANGE (id)",
+		"CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (10)"} {
+		w.exec(w.owner, sql)
+	}
+	events := []string{"functions:", "  events: { rows: [ own: { column: user_id, is: user } ] }\nfunctions:"}
+	w.change(rls.Options{SignedViews: true}, events...).migrate()
+	before := w.numbers()
+	w.exec(w.owner, "CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM (10) TO (20)")
+	if c := w.change(rls.Options{SignedViews: true}, events...).changed(); c.Tables != 1 {
+		t.Errorf("a partition more: %+v", c)
+	}
+	w.want(w.super, "SELECT count(*) FROM pg_policy WHERE polrelid = 'events_2'::regclass AND polname = 'pgconsent_select'", "1")
+	w.exec(w.owner, "DROP TABLE events_1")
+	if c := w.change(rls.Options{SignedViews: true}, events...).changed(); c.Tables != 1 {
+		t.Errorf("a partition less: %+v", c)
+	}
+	now := w.numbers()
+	maps.DeleteFunc(before, func(name, _ string) bool { return strings.HasSuffix(name, " on events_1") })
+	maps.DeleteFunc(now, func(name, _ string) bool { return strings.HasSuffix(name, " on events_2") })
+	if diff := others(before, now); len(diff) > 0 {
+		t.Errorf("others: %q", diff)
+	}
+	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
+		t.Errorf("drift: %v, %v", drift, err)
+	}
+}

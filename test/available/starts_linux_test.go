@@ -1,0 +1,132 @@
+package available_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+var processors = float64(runtime.NumCPU())
+
+// TestStarts is a measurement: how long serve and PostgreSQL take, together at so much of one processor, from their start
+// to the first answer that an agent gets, and how many lookups are refused in the time after it.
+func TestStarts(t *testing.T) {
+	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
+	if seconds == 0 {
+		t.Skip("a measurement: make bench-available")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "pgconsent")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/pgconsent")
+	build.Dir = instance.Path(t, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	data := filepath.Join(dir, "demo")
+	fmt.Println("available: the demo is made")
+	first := demo(t, program, data, processors)
+	first.answers(t, time.Now(), 0)
+	first.end()
+	var rows [][]string
+	for _, share := range []float64{processors, 0.1} {
+		fmt.Printf("available: a start at %g of a processor, and %d s of lookups\n", share, seconds)
+		began := time.Now()
+		d := demo(t, program, data, share)
+		answered, lookups, failed := d.answers(t, began, time.Duration(seconds)*time.Second)
+		d.end()
+		rows = append(rows, []string{fmt.Sprintf("%g", share), fmt.Sprintf("%.1f", answered.Seconds()),
+			strconv.Itoa(lookups), strconv.Itoa(failed)})
+	}
+	writeTable(t, "starts", []string{"processors", "first answer, s", "lookups", "refused"}, rows)
+}
+
+// running is a demo, of which the DSN of an agent is known.
+type running struct {
+	cmd     *exec.Cmd
+	dsn     string
+	release func() // from what holds it to its share
+}
+
+// demo starts one that has so much of one processor.
+func demo(t *testing.T, program, data string, share float64) *running {
+	t.Helper()
+	address := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	d := &running{cmd: exec.Command(program, "demo", "--dir", data, "--listen", address(), "--http", address(), "--json")}
+	out, err := d.cmd.StdoutPipe()
+	if err == nil {
+		err = d.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, release := context.WithCancel(context.Background())
+	d.release = release
+	if share < processors {
+		go hold(ctx, d.cmd.Process.Pid, share)
+	}
+	t.Cleanup(d.end)
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("the demo has not begun to serve: %v", err)
+	}
+	var said struct{ Agents map[string]string }
+	if err := json.Unmarshal(line, &said); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	d.dsn = said.Agents["chat"]
+	return d
+}
+
+func (d *running) end() {
+	if d.release(); d.cmd.ProcessState == nil {
+		_ = d.cmd.Process.Signal(syscall.SIGTERM)
+		_ = d.cmd.Wait()
+	}
+}
+
+// answers asks until there is an answer, and for so long after that.
+func (d *running) answers(t *testing.T, began time.Time, lasts time.Duration) (first time.Duration, lookups, failed int) {
+	t.Helper()
+	ask := func() error {
+		c, err := pgconn.Connect(t.Context(), d.dsn)
+		if err != nil {
+			return err
+		}
+		defer c.Close(context.WithoutCancel(t.Context()))
+		_, err = c.Exec(t.Context(), "SELECT id FROM memories LIMIT 1").ReadAll()
+		return err
+	}
+	for ask() != nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	first = time.Since(began)
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		lookups++
+		if err := ask(); err != nil {
+			failed++
+			t.Logf("refused: %v", err)
+		}
+	}
+	return first, lookups, failed
+}

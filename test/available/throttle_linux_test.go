@@ -1,0 +1,67 @@
+package available_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// hold lets a process and its descendants use so much of one processor until ctx ends, by stopping all of them while
+// they have used more.
+func hold(ctx context.Context, pid int, share float64) {
+	const turn = 5 * time.Millisecond
+	began, before := time.Now(), time.Duration(0)
+	for ; ctx.Err() == nil; time.Sleep(turn) {
+		pids, used := tree(pid)
+		if before == 0 {
+			before = used
+		}
+		signal := syscall.SIGCONT
+		if used-before > time.Duration(share*float64(time.Since(began))) {
+			signal = syscall.SIGSTOP
+		}
+		for _, p := range pids {
+			_ = syscall.Kill(p, signal)
+		}
+	}
+	pids, _ := tree(pid)
+	for _, p := range pids {
+		_ = syscall.Kill(p, syscall.SIGCONT)
+	}
+}
+
+// tree returns a process with its descendants, and the processor time that they and their ended children have used: see
+// proc_pid_stat(5).
+func tree(root int) (pids []int, used time.Duration) {
+	const tick = 10 * time.Millisecond // sysconf(_SC_CLK_TCK) is 100 on Linux
+	parents, times := map[int]int{}, map[int]time.Duration{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest) // the first is the state, the third field of the file
+		if len(fields) < 15 {
+			continue
+		}
+		number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n }
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		parents[pid] = number(1)
+		times[pid] = time.Duration(number(11)+number(12)+number(13)+number(14)) * tick
+	}
+	for pid := range parents {
+		for p := pid; p > 1; p = parents[p] {
+			if p == root {
+				pids, used = append(pids, pid), used+times[pid]
+				break
+			}
+		}
+	}
+	return pids, used
+}

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// TestMigrateRefusesNobody: while policies are written and migrated one after the other, some beside a change of the
+// schema, statements about all tables are answered, those about the changed tables too.
+func TestMigrateRefusesNobody(t *testing.T) {
+	mode := harness.Auto
+	d, proxy := behind(t, mode, "; CREATE SEQUENCE rounds")
+	// The rule of letters has another form in each, and shows the same row.
+	policies := []string{
+		strings.Replace(growingPolicy, "columns: { id: allow, subject: allow, owner: allow }",
+			"columns: { id: allow, subject: allow }", 1),
+		growingPolicy,
+	}
+	const unchanged, changed = "SELECT name FROM people ORDER BY id", "SELECT subject FROM letters"
+	ctx, cancel := context.WithCancel(t.Context())
+	var loops sync.WaitGroup
+	var answers atomic.Int64
+	loop := func(ask func(*pgconn.PgConn) harness.Answer) {
+		c := proxy.Agent(t, "agent", "app")
+		want := ask(c).String()
+		loops.Go(func() {
+			for ctx.Err() == nil {
+				if got := ask(c).String(); got != want {
+					t.Errorf("%s\nwant %s", got, want)
+					return
+				}
+				answers.Add(1)
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	for _, sql := range []string{unchanged, changed} {
+		loop(func(c *pgconn.PgConn) harness.Answer { return harness.Ask(c, sql) })
+		loop(func(c *pgconn.PgConn) harness.Answer { return harness.AskExtended(c, sql) })
+		loop(func(c *pgconn.PgConn) harness.Answer {
+			harness.Ask(c, "BEGIN")
+			answer := harness.Ask(c, sql)
+			harness.Ask(c, "COMMIT")
+			return answer
+		})
+	}
+	for round := range tier.Count(6, 20, 100) {
+		if round%3 == 2 {
+			harness.Exec(t, d.DB, "CREATE INDEX ON letters (subject); ALTER TABLE orgs ADD COLUMN more_"+
+				string(rune('a'+round%26))+"_"+strings.Repeat("x", round/26)+" int")
+		}
+		d.Policy = policies[round%2]
+		proxy.WritePolicy(t, "app", d.Policy)
+		harness.Migrate(t, d, mode)
+		before := answers.Load()
+		for end := time.Now().Add(tier.Patience); answers.Load() < before+30 && !t.Failed(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("no statement is answered any more")
+			}
+		}
+	}
+	cancel()
+	loops.Wait()
+}
