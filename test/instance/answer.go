@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
@@ -297,11 +298,34 @@ func OneLine(sql string) string {
 func answerOf(c *pgconn.PgConn, tag pgconn.CommandTag, data string, err error) Answer {
 	var a Answer
 	if err == nil {
-		a.Results = []Result{{Rows: slices.Collect(strings.Lines(data)), Tag: tag.String()}}
+		rows := slices.Collect(strings.Lines(data))
+		if strings.HasPrefix(data, binarySignature) {
+			rows = binaryRows(data)
+		}
+		a.Results = []Result{{Rows: rows, Tag: tag.String()}}
 	}
 	a.fail(err)
 	a.Notices = takeNotices(c)
 	return a
+}
+
+// binarySignature begins what COPY sends in the format binary.
+const binarySignature = "PGCOPY\n\xff\r\n\x00"
+
+// binaryRows divides that into its header and its tuples: PostgreSQL's documentation of COPY, "Binary Format".
+func binaryRows(data string) []string {
+	const header = len(binarySignature) + 8 // flags, and the length of an extension that there is none of
+	rows := []string{fmt.Sprintf("%q", data[:header])}
+	for rest := data[header:]; len(rest) > 0; {
+		size := 2
+		for range max(0, int(int16(binary.BigEndian.Uint16([]byte(rest))))) {
+			length := int32(binary.BigEndian.Uint32([]byte(rest[size:])))
+			size += 4 + int(max(0, length))
+		}
+		rows = append(rows, fmt.Sprintf("%q", rest[:size]))
+		rest = rest[size:]
+	}
+	return rows
 }
 
 // AskCopy is Ask, but for COPY TO STDOUT, whose data count too, and for COPY FROM STDIN, which gets none.
