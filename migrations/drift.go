@@ -150,14 +150,18 @@ WITH ours AS (
   SELECT DISTINCT r.oid FROM pg_policy AS p CROSS JOIN LATERAL unnest(p.polroles) AS r (oid) WHERE p.polname LIKE 'pgconsent\_%'
   UNION SELECT 0
 ), parts (identity, content) AS (
-  SELECT 'schema ' || n.nspname, jsonb_build_array(pg_get_userbyid(n.nspowner), n.nspacl::text) FROM pg_namespace AS n JOIN ours AS o ON o.oid = n.oid
+  SELECT 'schema ' || n.nspname, jsonb_build_array(pg_get_userbyid(n.nspowner), n.nspacl::text)
+  FROM pg_namespace AS n JOIN ours AS o ON o.oid = n.oid
   UNION ALL
-  SELECT 'relation ' || o.nspname || '.' || c.relname, jsonb_build_array(c.relkind, pg_get_userbyid(c.relowner), c.relacl::text, c.reloptions,
+  SELECT 'relation ' || o.nspname || '.' || c.relname,
+    jsonb_build_array(c.relkind, pg_get_userbyid(c.relowner), c.relacl::text, c.reloptions,
     CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity,
-    CASE WHEN c.relkind <> 'v' THEN ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || a.attnotnull FROM pg_attribute AS a
+    CASE WHEN c.relkind <> 'v'
+      THEN ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || a.attnotnull FROM pg_attribute AS a
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) END,
     CASE WHEN c.relkind <> 'v' THEN ARRAY(SELECT w.rulename FROM pg_rewrite AS w WHERE w.ev_class = c.oid ORDER BY 1) END,
-    ARRAY(SELECT k.conname || ' ' || pg_get_constraintdef(k.oid) FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype <> 'n' ORDER BY 1))
+    ARRAY(SELECT k.conname || ' ' || pg_get_constraintdef(k.oid) FROM pg_constraint AS k
+      WHERE k.conrelid = c.oid AND k.contype <> 'n' ORDER BY 1))
   FROM pg_class AS c JOIN ours AS o ON o.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
   UNION ALL
   SELECT 'function ' || o.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
@@ -177,13 +181,16 @@ WITH ours AS (
   FROM pg_class AS c JOIN governed AS g ON g.oid = c.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace
   UNION ALL
   SELECT 'column ' || n.nspname || '.' || c.relname || '.' || a.attname, jsonb_build_array(
-    ARRAY(SELECT x.grantee::text || ' ' || x.privilege_type FROM aclexplode(a.attacl) AS x WHERE x.grantee IN (SELECT r.oid FROM roles AS r) ORDER BY 1))
-  FROM pg_attribute AS a JOIN governed AS g ON g.oid = a.attrelid JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    ARRAY(SELECT x.grantee::text || ' ' || x.privilege_type FROM aclexplode(a.attacl) AS x
+      WHERE x.grantee IN (SELECT r.oid FROM roles AS r) ORDER BY 1))
+  FROM pg_attribute AS a JOIN governed AS g ON g.oid = a.attrelid
+  JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
   WHERE NOT a.attisdropped AND EXISTS (SELECT 1 FROM aclexplode(a.attacl) AS x WHERE x.grantee IN (SELECT r.oid FROM roles AS r))
   UNION ALL
   SELECT 'trigger ' || t.tgname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
   FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE (t.tgname LIKE '%pgconsent\_%' OR NOT t.tgisinternal AND c.relnamespace IN (SELECT o.oid FROM ours AS o)) AND (t.tgparentid = 0 OR t.tgenabled NOT IN ('O', 'A')) -- partitions, which come and go, have copies
+  WHERE (t.tgname LIKE '%pgconsent\_%' OR NOT t.tgisinternal AND c.relnamespace IN (SELECT o.oid FROM ours AS o))
+  AND (t.tgparentid = 0 OR t.tgenabled NOT IN ('O', 'A')) -- partitions, which come and go, have copies
   UNION ALL
   SELECT 'default of ' || o.nspname || '.' || c.relname || '.' || a.attname, jsonb_build_array(pg_get_expr(f.adbin, f.adrelid))
   FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid JOIN ours AS o ON o.oid = c.relnamespace

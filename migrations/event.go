@@ -23,7 +23,8 @@ const whyEvents = "DDL is noticed before an agent's next statement. Only a super
 func (r *run) watchDDL(ctx context.Context) error {
 	enabled := map[string]bool{}
 	names, err := r.names(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
-		WHERE t.evtfoid IN ('pgconsent.catalog_changed()'::pg_catalog.regprocedure, 'pgconsent.withhold()'::pg_catalog.regprocedure) AND t.evtenabled = 'A'`)
+		WHERE t.evtfoid IN ('pgconsent.catalog_changed()'::pg_catalog.regprocedure,
+			'pgconsent.withhold()'::pg_catalog.regprocedure) AND t.evtenabled = 'A'`)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}

@@ -46,7 +46,8 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			return err
 		}
 		// Filling in anew sees what was never settled, which may go.
-		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.kept SET filled_of = stale, filled_to = NULL WHERE name = $1 AND filled_of IS DISTINCT FROM stale RETURNING name)
+		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.kept SET filled_of = stale, filled_to = NULL
+			WHERE name = $1 AND filled_of IS DISTINCT FROM stale RETURNING name)
 			DELETE FROM pgconsent.kept_change AS c USING begun AS b WHERE c.name = b.name`, f.Name); err != nil {
 			return err
 		}

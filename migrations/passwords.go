@@ -62,7 +62,8 @@ func (r *run) password(ctx context.Context, role, password string) (standing, er
 	var elsewhere, may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_shdepend AS d, pg_catalog.pg_database AS here
 			WHERE here.datname = pg_catalog.current_database() AND d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = r.oid
-			  AND CASE WHEN d.dbid <> 0 THEN d.dbid WHEN d.classid = 'pg_catalog.pg_database'::pg_catalog.regclass THEN d.objid ELSE here.oid END <> here.oid),
+			  AND CASE WHEN d.dbid <> 0 THEN d.dbid WHEN d.classid = 'pg_catalog.pg_database'::pg_catalog.regclass THEN d.objid
+			    ELSE here.oid END <> here.oid),
 		pg_catalog.has_table_privilege('pg_catalog.pg_authid', 'SELECT')
 		FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1`, role).Scan(&elsewhere, &may)
 	switch {

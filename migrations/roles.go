@@ -81,7 +81,8 @@ func (r *run) isMember(ctx context.Context, role string) (bool, error) {
 func (r *run) mayJoin(ctx context.Context, role string) (bool, error) {
 	var may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND
-		(pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 160000 OR pg_catalog.pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION')))`, role).Scan(&may)
+		(pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 160000
+			OR pg_catalog.pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION')))`, role).Scan(&may)
 	return may, err
 }
 

@@ -87,7 +87,8 @@ var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bo
 
 // cellFunctions are the functions that such a statement may apply to dimensions and to what its aggregates return. None
 // is volatile: a volatile one could choose single rows.
-var cellFunctions = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div extract floor format initcap left length lower lpad
+var cellFunctions = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div
+	extract floor format initcap left length lower lpad
 	ltrim mod now power replace right round rpad rtrim sign split_part sqrt statement_timestamp strpos substr substring to_char timezone
 	transaction_timestamp trunc upper`)
 

@@ -24,7 +24,8 @@ type auditCmd struct {
 }
 
 func (auditCmd) Help() string {
-	return `Every execution of an agent's statement has a record of the decision and one of the outcome, in a chain of hashes (docs/reference/audit.md).
+	return `Every execution of an agent's statement has a record of the decision and one of the outcome, ` +
+		`in a chain of hashes (docs/reference/audit.md).
 
   pgconsent audit tail --follow
   pgconsent audit tail --agent chat --verdict deny --since 24h
@@ -219,7 +220,8 @@ func (s *session) verifyOptions(log config.Audit, extra string) (audit.VerifyOpt
 	key, err := audit.LoadKey(log.Key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		missing = append(missing, fmt.Sprintf("the key %s is missing: without it a chain that somebody wrote anew cannot be told from the original", log.Key))
+		missing = append(missing, fmt.Sprintf("the key %s is missing: "+
+			"without it a chain that somebody wrote anew cannot be told from the original", log.Key))
 	case err != nil:
 		return a, nil, err
 	default:

@@ -24,7 +24,8 @@ type auditExportCmd struct {
 }
 
 func (auditExportCmd) Help() string {
-	return `Writes records to stdout, and verifies the chain as it goes: what is exported was not changed. docs/reference/audit.md says what becomes of each
+	return `Writes records to stdout, and verifies the chain as it goes: ` +
+		`what is exported was not changed. docs/reference/audit.md says what becomes of each
 member in OCSF. Exit code 1 if the chain does not hold; what comes before that place has been written.
 
   pgconsent audit export --after 12000 > records.jsonl

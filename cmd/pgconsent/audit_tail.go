@@ -23,8 +23,10 @@ type auditTailCmd struct {
 }
 
 func (auditTailCmd) Help() string {
-	return `One line for each execution: who asked, on whose behalf, what, and what became of it. Persons are references; --subject looks one up.
-With --json the records are printed as they are in the log, decisions and outcomes each by itself. Nothing is verified but each record's own hash.
+	return `One line for each execution: who asked, on whose behalf, what, ` +
+		`and what became of it. Persons are references; --subject looks one up.
+With --json the records are printed as they are in the log, ` +
+		`decisions and outcomes each by itself. Nothing is verified but each record's own hash.
 
   pgconsent audit tail --follow
   pgconsent audit tail -n 100 --table memories --verdict deny

@@ -19,7 +19,8 @@ type auditVerifyCmd struct {
 
 func (auditVerifyCmd) Help() string {
 	return `Walks the chain of the audit: its hashes, the codes under the key beside them, the anchored last record, and the one that was
-kept elsewhere; and the chain of the reports about persons. Then the consent registry of each database: its hashes, the codes under the key outside the
+kept elsewhere; and the chain of the reports about persons. ` +
+		`Then the consent registry of each database: its hashes, the codes under the key outside the
 database, the anchored last record, what policies read, and the triggers, functions and rights that keep records as they are.
 It may run beside serve. Exit code 1 if anything is wrong, or cannot be proved.
 

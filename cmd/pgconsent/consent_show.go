@@ -101,7 +101,8 @@ func or(a, b string) string {
 type consentHistoryCmd struct{ subjectFlags }
 
 func (consentHistoryCmd) Help() string {
-	return `Prints every record of the subject, the oldest first: the event, the consent after it, on whose behalf, who had it recorded, and why.
+	return `Prints every record of the subject, the oldest first: the event, ` +
+		`the consent after it, on whose behalf, who had it recorded, and why.
 
   pgconsent consent history ada
   pgconsent consent history ada --json`

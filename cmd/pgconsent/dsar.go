@@ -31,7 +31,8 @@ type dsarCmd struct {
 }
 
 func (dsarCmd) Help() string {
-	return `The report has what Article 15 of the GDPR asks for: the controller, the grounds, purposes and categories, how long data are kept, who
+	return `The report has what Article 15 of the GDPR asks for: the controller, the grounds, ` +
+		`purposes and categories, how long data are kept, who
 had them and when, where they come from, the person's rights, and every record of their consent, whether it is active or not.
 
 Which agents had rows of the person is exact where the audit has the rows' keys (audit: { keys: true } in the policy); elsewhere

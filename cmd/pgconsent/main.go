@@ -176,7 +176,8 @@ func emptyFlag(parsed *kong.Context) string {
 
 type exitNow struct{}
 
-const description = `pgconsent: agents connect with a normal PostgreSQL DSN and see only what people have consented to; the rest does not exist.
+const description = `pgconsent: agents connect with a normal PostgreSQL DSN and see only what people have consented to; ` +
+	`the rest does not exist.
 
 Start with:
 

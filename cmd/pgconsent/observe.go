@@ -82,7 +82,8 @@ The output has no literals, unless --show-sql asks for them. Exit code 1 if a st
 
 Contracts are asked with --as: their answer depends on the session. Attributes that the database works out have the values of now.
 
-With --audit what the audit has recorded is judged: tables, columns, sources, functions and contracts, by the attributes of the record. It has
+With --audit what the audit has recorded is judged: tables, columns, sources, ` +
+		`functions and contracts, by the attributes of the record. It has
 no texts; of what depends on them is said that it cannot be told.
 
   pgconsent observe replay --policy candidate.yaml /var/log/postgresql/postgresql.log

@@ -16,7 +16,8 @@ type serveCmd struct {
 
 func (serveCmd) Help() string {
 	return `Clients connect to "listen" of the configuration. SIGTERM and SIGINT drain: agents' sessions end when idle, all
-others after --drain. Owners' sessions last until then, since the proxy cannot tell whether they are idle. A second signal ends the program at once. SIGHUP reads agents, credentials, policies and the certificate again.
+others after --drain. Owners' sessions last until then, since the proxy cannot tell whether they are idle. ` +
+		`A second signal ends the program at once. SIGHUP reads agents, credentials, policies and the certificate again.
 
   pgconsent serve --config /etc/pgconsent/pgconsent.yaml --drain 25s`
 }

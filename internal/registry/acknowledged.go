@@ -24,7 +24,8 @@ func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, databa
 	}
 	var there bool
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pgconsent.consent_registry AS g WHERE g.id = $1)
-		AND ($2::int8 = 0 OR EXISTS (SELECT FROM pgconsent.consent_record AS r WHERE r.number = $2 AND r.hash = $3))`, h.Registry, h.Number, h.Hash).Scan(&there)
+		AND ($2::int8 = 0 OR EXISTS (SELECT FROM pgconsent.consent_record AS r WHERE r.number = $2 AND r.hash = $3))`,
+		h.Registry, h.Number, h.Hash).Scan(&there)
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000"):

@@ -416,8 +416,10 @@ func (w *writer) repeated(ctx context.Context, tx pgx.Tx, subject party) (Result
 
 func (w *writer) append(ctx context.Context, tx pgx.Tx, p newRecord) error {
 	e := p.entry
-	_, err := tx.Exec(ctx, `SELECT pgconsent.consent_append(ROW($1::int8, $2::timestamptz, $3::uuid, $4::text, $5::text, $6::text, $7::text[], $8::text[], $9::text[],
-		$10::uuid, $11::bytea, $12::timestamptz, $13::timestamptz, $14::timestamptz, $15::timestamptz, $16::timestamptz, $17::int4, $18::timestamptz, $19::timestamptz,
+	_, err := tx.Exec(ctx, `SELECT pgconsent.consent_append(ROW($1::int8, $2::timestamptz, $3::uuid, $4::text,
+		$5::text, $6::text, $7::text[], $8::text[], $9::text[],
+		$10::uuid, $11::bytea, $12::timestamptz, $13::timestamptz, $14::timestamptz, $15::timestamptz,
+		$16::timestamptz, $17::int4, $18::timestamptz, $19::timestamptz,
 		$20::text, $21::bytea, $22::bytea, $23::bytea, $24::bytea, $25::bytea, $26::int4)::pgconsent.consent_record, $27)`,
 		e.Number, e.RecordedAt, e.Subject, e.Event, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.Grantee,
 		e.Scope, e.GivenAt, e.ExpiresAt, e.DueAt,

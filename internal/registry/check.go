@@ -71,8 +71,10 @@ func read(ctx context.Context, q querier) (*Export, error) {
 		pgx.RowToStructByPos[subjectRow]); err != nil {
 		return nil, err
 	}
-	if x.current, err = queryAll(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
-		decayed_before, decayed_days, void_before, warned_at, kept FROM pgconsent.consent_current`, pgx.RowToStructByPos[currentRow]); err != nil {
+	if x.current, err = queryAll(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories,
+		purposes, asked, given_at, expires_at, due_at, decay_from,
+		decayed_before, decayed_days, void_before, warned_at, kept
+		FROM pgconsent.consent_current`, pgx.RowToStructByPos[currentRow]); err != nil {
 		return nil, err
 	}
 	x.guardians, err = queryAll(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian",

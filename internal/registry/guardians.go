@@ -25,8 +25,10 @@ func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error)
 func (r *Registry) speaking(ctx context.Context, who, of, name string) (out []string, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		rows, err := tx.Query(ctx, `
-			SELECT g.`+who+`, r.* FROM pgconsent.consent_guardian AS g JOIN pgconsent.subject AS s ON s.subject = g.subject JOIN pgconsent.subject AS w ON w.subject = g.guardian
-			CROSS JOIN LATERAL (SELECT `+columns+` FROM `+records+` WHERE subject = s.ref AND grantee = w.ref AND event IN ($2, $3) ORDER BY number DESC LIMIT 1) AS r
+			SELECT g.`+who+`, r.* FROM pgconsent.consent_guardian AS g JOIN pgconsent.subject AS s ON s.subject = g.subject
+			JOIN pgconsent.subject AS w ON w.subject = g.guardian
+			CROSS JOIN LATERAL (SELECT `+columns+` FROM `+records+` WHERE subject = s.ref AND grantee = w.ref
+			AND event IN ($2, $3) ORDER BY number DESC LIMIT 1) AS r
 			WHERE g.`+of+` = $1 AND r.event = $2 ORDER BY 1`, name, string(consent.EventAppointed), string(consent.EventDismissed))
 		if err != nil {
 			return dbError("look guardians up", err)

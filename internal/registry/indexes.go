@@ -10,11 +10,13 @@ import (
 )
 
 // forceIndexScans makes PostgreSQL use an index wherever there is one.
-const forceIndexScans = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
+const forceIndexScans = `SELECT set_config('enable_' || s, 'off', true)
+	FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{indexscan,nestloop}'::text[]) AS s`
 
 // forceSeqScans makes it read whole tables.
-const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
+const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true)
+	FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{seqscan,nestloop,hashjoin,mergejoin}'::text[]) AS s`
 
 // batch is how many rows one statement looks up.
@@ -106,11 +108,15 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		n         int
 		columns   func(from, to int) []any
 	}{
-		{"consent_current_pkey", `SELECT count(*) FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[]) AS k (subject, grantee, scope, number) CROSS JOIN LATERAL
-			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_current AS t WHERE t.subject = k.subject AND t.grantee = k.grantee AND t.scope = k.scope) AS f
+		{"consent_current_pkey", `SELECT count(*)
+			FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[]) AS k (subject, grantee, scope, number) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_current AS t
+			WHERE t.subject = k.subject AND t.grantee = k.grantee AND t.scope = k.scope) AS f
 			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.current), current},
-		{"consent_guardian_pkey", `SELECT count(*) FROM unnest($1::text[], $2::text[], $3::int8[]) AS k (subject, guardian, number) CROSS JOIN LATERAL
-			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_guardian AS t WHERE t.subject = k.subject AND t.guardian = k.guardian) AS f
+		{"consent_guardian_pkey", `SELECT count(*)
+			FROM unnest($1::text[], $2::text[], $3::int8[]) AS k (subject, guardian, number) CROSS JOIN LATERAL
+			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_guardian AS t
+			WHERE t.subject = k.subject AND t.guardian = k.guardian) AS f
 			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.guardians), guardians},
 		{"subject_pkey", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.subject IS NOT DISTINCT FROM k.name) AS same FROM pgconsent.subject AS t WHERE t.ref = k.ref) AS f
@@ -122,7 +128,8 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 			(SELECT count(*) AS n, bool_and(t.hash = k.hash) AS same FROM pgconsent.consent_record AS t WHERE t.number = k.number) AS f
 			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.entries), records},
 		{"consent_record_subject", `SELECT count(*) FROM unnest($1::uuid[], $2::int8[]) AS k (ref, n) CROSS JOIN LATERAL
-			(SELECT count(*) AS n, bool_and(t.subject = k.ref) AS same FROM pgconsent.consent_record AS t WHERE t.subject = k.ref) AS f WHERE f.n <> k.n OR NOT f.same`, len(x.people), written},
+			(SELECT count(*) AS n, bool_and(t.subject = k.ref) AS same FROM pgconsent.consent_record AS t WHERE t.subject = k.ref) AS f
+			WHERE f.n <> k.n OR NOT f.same`, len(x.people), written},
 	} {
 		if err := look(one.name, one.sql, one.n, one.columns); err != nil {
 			return out, err

@@ -111,7 +111,8 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 // a guardian.
 func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
 	var e entry
-	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+` WHERE subject = $1 AND grantee = $2 AND event IN ('appointed', 'dismissed')
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+` WHERE subject = $1
+		AND grantee = $2 AND event IN ('appointed', 'dismissed')
 		ORDER BY number DESC LIMIT 1`, subject.ref, guardian.ref))
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -171,7 +172,8 @@ func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party
 
 func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
 	var e entry
-	err := e.scan(q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
+	err := e.scan(q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1
+		AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
 		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil

@@ -34,7 +34,8 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 				WHERE c.subject > $1 AND ($2 = '' OR pg_catalog.strpos(pg_catalog.lower(c.subject), pg_catalog.lower($2)) > 0)
 				  AND ($3 = '' OR c.stream = $3 AND c.state = 'given' AND (c.expires_at IS NULL OR c.expires_at > $5))
 				ORDER BY c.subject LIMIT $4)
-			SELECT c.subject, c.grantee, c.scope, c.state, COALESCE(c.stream, ''), c.categories, c.purposes, c.asked, c.given_at, c.expires_at, c.due_at, c.decay_from
+			SELECT c.subject, c.grantee, c.scope, c.state, COALESCE(c.stream, ''), c.categories, c.purposes,
+			  c.asked, c.given_at, c.expires_at, c.due_at, c.decay_from
 			FROM page JOIN pgconsent.consent_current AS c ON c.subject = page.subject
 			ORDER BY c.subject, c.stream IS NULL, c.grantee, c.scope`, f.After, f.Text, string(f.Stream), f.Most+1, now)
 		if err != nil {

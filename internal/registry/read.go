@@ -176,11 +176,13 @@ func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, er
 	}
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
 		rows, err := tx.Query(ctx, `
-			(SELECT 'expire', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= $1 ORDER BY expires_at LIMIT $3)
+			(SELECT 'expire', subject, grantee, scope FROM pgconsent.consent_current
+			WHERE state = 'given' AND expires_at <= $1 ORDER BY expires_at LIMIT $3)
 			UNION ALL
 			(SELECT 'lapse', subject, grantee, scope FROM pgconsent.consent_current WHERE due_at <= $1 ORDER BY due_at LIMIT $3)
 			UNION ALL
-			(SELECT 'warn', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > $1 AND expires_at <= $2 AND warned_at IS NULL ORDER BY expires_at LIMIT $3)
+			(SELECT 'warn', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > $1 AND expires_at <= $2
+				AND warned_at IS NULL ORDER BY expires_at LIMIT $3)
 			LIMIT $3`, now, now.Add(warning), most)
 		if err != nil {
 			return dbError("read what is due", err)

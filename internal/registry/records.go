@@ -15,7 +15,8 @@ import (
 func (r *Registry) Records(ctx context.Context, after int64, most int) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		out = nil
-		rows, err := tx.Query(ctx, `SELECT r.number, s.subject, r.recorded_at, r.event, r.state, r.stream FROM pgconsent.consent_record AS r JOIN pgconsent.subject AS s ON s.ref = r.subject
+		rows, err := tx.Query(ctx, `SELECT r.number, s.subject, r.recorded_at, r.event, r.state, r.stream
+			FROM pgconsent.consent_record AS r JOIN pgconsent.subject AS s ON s.ref = r.subject
 			WHERE r.number > $1 ORDER BY r.number LIMIT $2`, after, most)
 		if err != nil {
 			return dbError("read consent records", err)

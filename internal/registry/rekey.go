@@ -40,7 +40,8 @@ func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKey
 	var out OlderKeyUse
 	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
 		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
-		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`, prefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
+		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`,
+		prefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
 	if err != nil {
 		return out, dbError("look for what older keys are needed for", err)
 	}

@@ -32,20 +32,26 @@ WITH schema AS (
     'change', 'outbox', 'sweep_state', 'sweep_erased', 'sweep_note', 'audit_subject', 'privacy_event')
 ), functions AS (
   SELECT p.* FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace
-  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'changed_since', 'prune_changes', 'deleted', 'audit_ref', 'audit_forget', 'audit_forgets', 'audit_epoch', 'audit_subject_refuse',
+  WHERE p.proname LIKE 'consent\_%' OR p.proname IN ('changed', 'changed_since', 'prune_changes', 'deleted', 'audit_ref', 'audit_forget',
+    'audit_forgets', 'audit_epoch', 'audit_subject_refuse',
     'outbox_fill', 'outbox_refuse', 'sweep_erase', 'privacy_event_refuse')
 ), names AS (
-  SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner' WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
+  SELECT r.oid, CASE WHEN r.oid = (SELECT s.nspowner FROM schema AS s) THEN 'owner'
+    WHEN r.rolname = $1 THEN 'control' ELSE 'role ' || r.rolname END AS name
   FROM pg_roles AS r UNION ALL SELECT 0, 'PUBLIC'
 ), parts (identity, content) AS (
-  SELECT 'table ' || c.relname, jsonb_build_array(c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.reloptions,
+  SELECT 'table ' || c.relname, jsonb_build_array(c.relkind, c.relpersistence, c.relrowsecurity,
+    c.relforcerowsecurity, c.relispartition, c.reloptions,
     (SELECT n.name FROM names AS n WHERE n.oid = c.relowner),
     EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
     -- What the server is told not to look for, by hand; and what makes every change of a published table fail.
-    c.relhastriggers < EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid) OR c.relhasindex < EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid)
+    c.relhastriggers < EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
+      OR c.relhasindex < EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid)
       OR c.relchecks <> (SELECT count(*) FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'c') OR c.relreplident = 'n',
-    ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END || a.attgenerated::text || a.attidentity::text
-        || CASE WHEN a.attcollation NOT IN (0, 'pg_catalog."default"'::regcollation) THEN ' collate ' || a.attcollation::regcollation ELSE '' END
+    ARRAY(SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+      || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END || a.attgenerated::text || a.attidentity::text
+        || CASE WHEN a.attcollation NOT IN (0, 'pg_catalog."default"'::regcollation)
+          THEN ' collate ' || a.attcollation::regcollation ELSE '' END
         || COALESCE(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
       FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
       WHERE a.attrelid = c.oid AND a.attnum > 0 ORDER BY a.attnum))
@@ -56,22 +62,26 @@ WITH schema AS (
   WHERE n.name <> 'owner' AND x.privilege_type <> 'SELECT'
   UNION ALL
   SELECT 'right on ' || c.relname || '.' || a.attname || ': ' || n.name || ' ' || x.privilege_type, '[]'
-  FROM tables AS c JOIN pg_attribute AS a ON a.attrelid = c.oid CROSS JOIN LATERAL aclexplode(a.attacl) AS x JOIN names AS n ON n.oid = x.grantee
+  FROM tables AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+  CROSS JOIN LATERAL aclexplode(a.attacl) AS x JOIN names AS n ON n.oid = x.grantee
   WHERE n.name <> 'owner' AND x.privilege_type <> 'SELECT'
   UNION ALL
   SELECT 'constraint ' || k.conname || ' on ' || c.relname, jsonb_build_array(pg_get_constraintdef(k.oid), k.convalidated)
   FROM pg_constraint AS k JOIN tables AS c ON c.oid = k.conrelid WHERE k.contype <> 'n'
   UNION ALL
-  SELECT 'index ' || i.relname || ' on ' || c.relname, jsonb_build_array(pg_get_indexdef(x.indexrelid), x.indisvalid, x.indisready, x.indislive)
+  SELECT 'index ' || i.relname || ' on ' || c.relname,
+    jsonb_build_array(pg_get_indexdef(x.indexrelid), x.indisvalid, x.indisready, x.indislive)
   FROM pg_index AS x JOIN tables AS c ON c.oid = x.indrelid JOIN pg_class AS i ON i.oid = x.indexrelid
   WHERE x.indisunique OR NOT x.indisvalid OR x.indexprs IS NOT NULL
-    OR EXISTS (SELECT FROM unnest(x.indclass::oid[]) AS s (opclass) WHERE s.opclass >= 16384) OR i.relam <> (SELECT m.oid FROM pg_am AS m WHERE m.amname = 'btree')
+    OR EXISTS (SELECT FROM unnest(x.indclass::oid[]) AS s (opclass) WHERE s.opclass >= 16384)
+    OR i.relam <> (SELECT m.oid FROM pg_am AS m WHERE m.amname = 'btree')
   UNION ALL
   SELECT 'trigger ' || t.tgname || ' on ' || c.relname, jsonb_build_array(pg_get_triggerdef(t.oid), t.tgenabled)
   FROM pg_trigger AS t JOIN tables AS c ON c.oid = t.tgrelid
   WHERE NOT t.tgisinternal
     -- A policy may have triggers of its own after a change of the fold, which is compared with the records.
-    AND NOT (t.tgname LIKE 'zz\_pgconsent\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_current\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_guardian%'
+    AND NOT (t.tgname LIKE 'zz\_pgconsent\_%' AND t.tgname NOT LIKE 'zz\_pgconsent\_current\_%'
+      AND t.tgname NOT LIKE 'zz\_pgconsent\_guardian%'
       AND t.tgenabled = 'A' AND (t.tgtype & 66) = 0 AND c.relname IN ('consent_current', 'consent_guardian')
       AND EXISTS (SELECT FROM pg_proc AS p JOIN schema AS s ON s.oid = p.pronamespace WHERE p.oid = t.tgfoid))
   UNION ALL
@@ -82,12 +92,15 @@ WITH schema AS (
   UNION ALL
   SELECT 'policy ' || p.polname || ' on ' || c.relname, '[]' FROM pg_policy AS p JOIN tables AS c ON c.oid = p.polrelid
   UNION ALL
-  SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', jsonb_build_array(l.lanname, p.prosecdef, p.provolatile, p.proisstrict, p.proleakproof, p.proparallel, p.proconfig,
-    pg_get_function_result(p.oid), p.prosrc, p.prosqlbody IS NULL, p.prosupport::text, (SELECT n.name FROM names AS n WHERE n.oid = p.proowner))
+  SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+    jsonb_build_array(l.lanname, p.prosecdef, p.provolatile, p.proisstrict, p.proleakproof, p.proparallel, p.proconfig,
+    pg_get_function_result(p.oid), p.prosrc, p.prosqlbody IS NULL, p.prosupport::text,
+    (SELECT n.name FROM names AS n WHERE n.oid = p.proowner))
   FROM functions AS p JOIN pg_language AS l ON l.oid = p.prolang
   UNION ALL
   SELECT 'right on function ' || p.proname || ': ' || n.name, '[]'
-  FROM functions AS p CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS x JOIN names AS n ON n.oid = x.grantee WHERE n.name <> 'owner'
+  FROM functions AS p CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS x
+  JOIN names AS n ON n.oid = x.grantee WHERE n.name <> 'owner'
 )
 SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
 

@@ -74,7 +74,8 @@ func openForeignServer(ctx context.Context, dsn string, w *world.World, notice f
 	_, g.tls = conn.PgConn().Conn().(*tls.Conn)
 	var databases, roles bool
 	var version int
-	if err := conn.QueryRow(ctx, `SELECT r.rolsuper, r.rolsuper OR r.rolcreatedb, r.rolsuper OR r.rolcreaterole, pg_catalog.current_setting('server_version_num')::pg_catalog.int4
+	if err := conn.QueryRow(ctx, `SELECT r.rolsuper, r.rolsuper OR r.rolcreatedb, r.rolsuper OR r.rolcreaterole,
+		pg_catalog.current_setting('server_version_num')::pg_catalog.int4
 		FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user`).Scan(&g.superuser, &databases, &roles, &version); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,10 @@ import (
 const dropTries = 3
 
 // endOwn ends the sessions of roles that the caller is a member of in a database.
-const endOwn = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s JOIN pg_catalog.pg_roles AS r ON r.oid = s.usesysid
-WHERE s.datname = $1 AND s.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(r.oid, 'USAGE') AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
+const endOwn = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s
+JOIN pg_catalog.pg_roles AS r ON r.oid = s.usesysid
+WHERE s.datname = $1 AND s.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(r.oid, 'USAGE')
+AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
 
 // DropDatabase drops a database, if it exists, and ends its sessions. A role that is no superuser may not end
 // autovacuum workers or sessions of roles that it is not a member of, and FORCE fails if there is one. Without FORCE
@@ -36,7 +38,8 @@ func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	}
 	var open string
 	if err := conn.QueryRow(ctx,
-		`SELECT COALESCE(pg_catalog.string_agg(DISTINCT s.usename, ', '), 'nobody any more') FROM pg_catalog.pg_stat_activity AS s WHERE s.datname = $1 AND s.usename IS NOT NULL`, name).Scan(&open); err != nil {
+		`SELECT COALESCE(pg_catalog.string_agg(DISTINCT s.usename, ', '), 'nobody any more') FROM pg_catalog.pg_stat_activity AS s
+			WHERE s.datname = $1 AND s.usename IS NOT NULL`, name).Scan(&open); err != nil {
 		return errors.Join(refused, err)
 	}
 	return fmt.Errorf("%w: open for %s", refused, open)

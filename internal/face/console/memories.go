@@ -57,7 +57,8 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	switch kept, _ := o.Service.Memories(c.caller); {
 	case !kept:
 		return answer{}, err
-	case errors.As(err, &named) && named.Name() == privacy.NotFound: // the answer is the same if there are none and if they are not for this caller
+	// The answer is the same if there are none and if they are not for this caller.
+	case errors.As(err, &named) && named.Name() == privacy.NotFound:
 	case err != nil:
 		return answer{}, err
 	default:

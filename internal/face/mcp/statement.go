@@ -128,7 +128,8 @@ func query(ctx context.Context, c *Call, in queryInput) (rows, error) {
 
 // tablesSQL lists tables as any client can.
 const tablesSQL = `SELECT table_schema AS schema, table_name AS table, column_name AS column, data_type AS type, is_nullable AS nullable
-FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY table_schema, table_name, ordinal_position`
+FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ` +
+	`ORDER BY table_schema, table_name, ordinal_position`
 
 func listTables(ctx context.Context, c *Call, _ noInput) (rows, error) {
 	return c.statement(ctx, tablesSQL, nil, mostRows, true)

@@ -26,8 +26,10 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_now()").Scan(&now); err != nil {
 		return out, dbError("count consents", err)
 	}
-	rows, err := tx.Query(ctx, `SELECT c.stream, count(*)::int4, COALESCE(sum(extract(epoch FROM $1 - c.given_at)), 0)::float8 FROM pgconsent.consent_current AS c
-		WHERE c.grantee = '*' AND c.scope = '*' AND c.stream IS NOT NULL AND c.state = 'given' AND (c.expires_at IS NULL OR c.expires_at > $1) GROUP BY 1`, now)
+	rows, err := tx.Query(ctx, `SELECT c.stream, count(*)::int4, COALESCE(sum(extract(epoch FROM $1 - c.given_at)), 0)::float8
+		FROM pgconsent.consent_current AS c
+		WHERE c.grantee = '*' AND c.scope = '*' AND c.stream IS NOT NULL AND c.state = 'given'
+		AND (c.expires_at IS NULL OR c.expires_at > $1) GROUP BY 1`, now)
 	if err != nil {
 		return out, dbError("count consents", err)
 	}
@@ -45,8 +47,10 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	err = tx.QueryRow(ctx, `SELECT
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'approved'),
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'rejected'),
-		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'expired' AND stream IS NOT NULL AND expires_at > $1::timestamptz - interval '24 hours')
-		+ (SELECT count(*)::int4 FROM pgconsent.consent_current WHERE state = 'given' AND stream IS NOT NULL AND expires_at <= $1 AND expires_at > $1::timestamptz - interval '24 hours'),
+		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'expired' AND stream IS NOT NULL
+			AND expires_at > $1::timestamptz - interval '24 hours')
+		+ (SELECT count(*)::int4 FROM pgconsent.consent_current WHERE state = 'given' AND stream IS NOT NULL AND expires_at <= $1
+			AND expires_at > $1::timestamptz - interval '24 hours'),
 		(SELECT count(*)::int4 FROM pgconsent.outbox WHERE sent_at IS NULL),
 		(SELECT COALESCE(GREATEST(extract(epoch FROM $1 - min(recorded_at)), 0), 0)::float8 FROM pgconsent.outbox WHERE sent_at IS NULL),
 		(SELECT COALESCE(extract(epoch FROM finished_at), 0)::float8 FROM pgconsent.sweep_state)`, now).
@@ -62,7 +66,8 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 func lag(ctx context.Context, tx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, now time.Time) (seconds float64, err error) {
-	err = tx.QueryRow(ctx, `SELECT CASE WHEN count(*) > 0 THEN GREATEST(extract(epoch FROM $1 - min(r.recorded_at)), 0.001) ELSE 0 END::float8 FROM pgconsent.consent_record AS r
+	err = tx.QueryRow(ctx, `SELECT CASE WHEN count(*) > 0 THEN GREATEST(extract(epoch FROM $1 - min(r.recorded_at)), 0.001) ELSE 0 END::float8
+		FROM pgconsent.consent_record AS r
 		WHERE r.number > (SELECT epoch FROM pgconsent.sweep_state) AND r.event IN ('withdrawn', 'revoked', 'expired', 'degraded', 'erased')
 		AND pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL`, now).Scan(&seconds)
 	if err != nil {

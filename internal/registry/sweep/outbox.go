@@ -143,9 +143,11 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 	var m Message
 	err := conn.QueryRow(ctx, `
-		WITH next AS (SELECT id FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= pg_catalog.clock_timestamp() ORDER BY next_at, number LIMIT 1 FOR UPDATE SKIP LOCKED)
+		WITH next AS (SELECT id FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= pg_catalog.clock_timestamp()
+			ORDER BY next_at, number LIMIT 1 FOR UPDATE SKIP LOCKED)
 		UPDATE pgconsent.outbox AS o SET attempts = o.attempts + 1,
-			next_at = pg_catalog.clock_timestamp() + CASE WHEN o.attempts > 9 THEN $2::interval ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
+			next_at = pg_catalog.clock_timestamp() + CASE WHEN o.attempts > 9 THEN $2::interval
+				ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
 		FROM next WHERE o.id = next.id
 		RETURNING o.id::text, o.number, o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at, o.attempts`,
 		seconds(firstWait), seconds(longestWait)).

@@ -391,9 +391,11 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	if warning == 0 {
 		warning = consent.DefaultWarning
 	}
-	rows, err := conn.Query(ctx, `SELECT 'expired', pg_catalog.count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= pgconsent.consent_now()
+	rows, err := conn.Query(ctx, `SELECT 'expired', pg_catalog.count(*) FROM pgconsent.consent_current
+		WHERE state = 'given' AND expires_at <= pgconsent.consent_now()
 		UNION ALL SELECT 'lapsed', pg_catalog.count(*) FROM pgconsent.consent_current WHERE due_at <= pgconsent.consent_now()
-		UNION ALL SELECT 'warned', pg_catalog.count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > pgconsent.consent_now() AND expires_at <= pgconsent.consent_now() + $1::interval AND warned_at IS NULL`,
+		UNION ALL SELECT 'warned', pg_catalog.count(*) FROM pgconsent.consent_current WHERE state = 'given'
+			AND expires_at > pgconsent.consent_now() AND expires_at <= pgconsent.consent_now() + $1::interval AND warned_at IS NULL`,
 		fmt.Sprintf("%d seconds", int64(warning/time.Second)))
 	if err != nil {
 		return dbError("read what is due", err)

@@ -30,26 +30,33 @@ WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
   WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
 ), functions AS (
-  SELECT p.oid, p.proname, p.prolang, p.provolatile, p.proisstrict, p.prosecdef, p.proconfig FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+  SELECT p.oid, p.proname, p.prolang, p.provolatile, p.proisstrict, p.prosecdef, p.proconfig FROM pg_catalog.pg_proc AS p
+  WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
 )
 SELECT pg_catalog.format('function pg_catalog.%s(%s)', f.proname, pg_catalog.pg_get_function_identity_arguments(f.oid)) FROM functions AS f
 WHERE f.oid >= 16384 AND (
     EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0)
     OR EXISTS (SELECT FROM functions AS b WHERE b.proname = f.proname AND b.oid < 16384)
-      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e'))
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+        WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.oid AND d.deptype = 'e'))
   OR f.oid < 16384 AND (
     f.provolatile = 'i' AND f.oid = ANY ($2::pg_catalog.oid[]) OR f.proisstrict AND f.oid = ANY ($3::pg_catalog.oid[])
-    OR (f.prosecdef OR f.proconfig IS NOT NULL) AND EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0)
+    OR (f.prosecdef OR f.proconfig IS NOT NULL) AND EXISTS (SELECT FROM ours AS o
+      WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0)
     OR f.prolang NOT IN (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname IN ('internal', 'c', 'sql'))
     OR f.prolang = (SELECT l.oid FROM pg_catalog.pg_language AS l WHERE l.lanname = 'sql') AND f.oid <> ALL ($1::pg_catalog.oid[])
       AND EXISTS (SELECT FROM ours AS o WHERE pg_catalog.strpos(o.prosrc, 'pg_catalog.' || f.proname || '(') > 0))
 UNION ALL
-SELECT 'operator ' || pg_catalog.format('pg_catalog.%s(%s, %s)', o.oprname, NULLIF(o.oprleft, 0)::pg_catalog.regtype, o.oprright::pg_catalog.regtype) FROM pg_catalog.pg_operator AS o
-WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace AND GREATEST(o.oid, o.oprcode::pg_catalog.oid, o.oprrest::pg_catalog.oid, o.oprjoin::pg_catalog.oid) >= 16384
+SELECT 'operator ' || pg_catalog.format('pg_catalog.%s(%s, %s)', o.oprname, NULLIF(o.oprleft, 0)::pg_catalog.regtype,
+  o.oprright::pg_catalog.regtype) FROM pg_catalog.pg_operator AS o
+WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace
+AND GREATEST(o.oid, o.oprcode::pg_catalog.oid, o.oprrest::pg_catalog.oid, o.oprjoin::pg_catalog.oid) >= 16384
 UNION ALL
-SELECT pg_catalog.format('cast (%s AS %s)', c.castsource::pg_catalog.regtype, c.casttarget::pg_catalog.regtype) FROM pg_catalog.pg_cast AS c JOIN pg_catalog.pg_type AS t ON t.oid = c.casttarget
+SELECT pg_catalog.format('cast (%s AS %s)', c.castsource::pg_catalog.regtype, c.casttarget::pg_catalog.regtype) FROM pg_catalog.pg_cast AS c
+JOIN pg_catalog.pg_type AS t ON t.oid = c.casttarget
 WHERE c.castsource < 16384 AND c.casttarget < 16384 AND (c.oid >= 16384 AND c.castmethod <> 'i' OR c.castfunc >= 16384)
-  AND (c.castsource = 'pg_catalog.text'::pg_catalog.regtype AND t.typname IN ('bool', 'int2', 'int4', 'int8', 'numeric', 'float8', 'uuid', 'date', 'timestamp', 'timestamptz', 'jsonb')
+  AND (c.castsource = 'pg_catalog.text'::pg_catalog.regtype
+    AND t.typname IN ('bool', 'int2', 'int4', 'int8', 'numeric', 'float8', 'uuid', 'date', 'timestamp', 'timestamptz', 'jsonb')
     OR EXISTS (SELECT FROM ours AS o WHERE o.prosrc ~ ('::pg_catalog\.' || t.typname || '\M')))
 UNION ALL
 SELECT 'type pg_catalog.' || t.typname FROM pg_catalog.pg_type AS t

@@ -26,8 +26,10 @@ AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPE
 // a comment. OFFSET 0 keeps the planner from looking to estimate.
 const (
 	modifiersOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
-  WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + unmodified + `, '"[^"]*"', '', 'g') OPERATOR(pg_catalog.~) '\(' THEN NULL
-  WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_type AS s WHERE s.oid OPERATOR(pg_catalog.=) pg_catalog.to_regtype(` + unmodified + `)) THEN $1 END`
+  WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + unmodified +
+		`, '"[^"]*"', '', 'g') OPERATOR(pg_catalog.~) '\(' THEN NULL
+  WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_type AS s ` +
+		`WHERE s.oid OPERATOR(pg_catalog.=) pg_catalog.to_regtype(` + unmodified + `)) THEN $1 END`
 	unmodified       = `pg_catalog.regexp_replace($1, '\([^()"]*\)(?=[^()"]*$)', '')`
 	argumentsOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR ` + argumentTypes + ` IS NULL THEN NULL
@@ -58,17 +60,22 @@ var shadowFunctions = []ShadowFunctionSpec{
 		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
 
 	// A relation that is not shown is not there by its name either.
-	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass FROM pgconsent_catalog.pg_class AS c
+	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass ` +
+		`FROM pgconsent_catalog.pg_class AS c
 WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)`},
-	{Name: "to_regtype", Args: []string{text}, Returns: "pg_catalog.regtype", Query: `SELECT y.oid::pg_catalog.regtype FROM pgconsent_catalog.pg_type AS y
+	{Name: "to_regtype", Args: []string{text}, Returns: "pg_catalog.regtype", Query: `SELECT y.oid::pg_catalog.regtype ` +
+		`FROM pgconsent_catalog.pg_type AS y
 WHERE y.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(x.t) FROM (SELECT ` + modifiersOfShown + ` AS t OFFSET 0) AS x)`},
 	{Name: "to_regtypemod", Args: []string{text}, Returns: integer, Query: `SELECT pg_catalog.to_regtypemod(x.t)
 FROM (SELECT CASE WHEN pgconsent_catalog.to_regtype($1) IS NOT NULL THEN $1 END AS t OFFSET 0) AS x`},
-	{Name: "to_regproc", Args: []string{text}, Returns: "pg_catalog.regproc", Query: `SELECT p.oid::pg_catalog.regproc FROM pgconsent_catalog.pg_proc AS p
+	{Name: "to_regproc", Args: []string{text}, Returns: "pg_catalog.regproc", Query: `SELECT p.oid::pg_catalog.regproc ` +
+		`FROM pgconsent_catalog.pg_proc AS p
 WHERE p.oid OPERATOR(pg_catalog.=) pg_catalog.to_regproc($1)`},
-	{Name: "to_regprocedure", Args: []string{text}, Returns: "pg_catalog.regprocedure", Query: `SELECT p.oid::pg_catalog.regprocedure FROM pgconsent_catalog.pg_proc AS p
+	{Name: "to_regprocedure", Args: []string{text}, Returns: "pg_catalog.regprocedure", Query: `SELECT p.oid::pg_catalog.regprocedure ` +
+		`FROM pgconsent_catalog.pg_proc AS p
 WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM (SELECT ` + argumentsOfShown + ` AS t OFFSET 0) AS x)`},
-	{Name: "to_regnamespace", Args: []string{text}, Returns: "pg_catalog.regnamespace", Query: `SELECT n.oid::pg_catalog.regnamespace FROM pgconsent_catalog.pg_namespace AS n
+	{Name: "to_regnamespace", Args: []string{text}, Returns: "pg_catalog.regnamespace", Query: `SELECT n.oid::pg_catalog.regnamespace ` +
+		`FROM pgconsent_catalog.pg_namespace AS n
 WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 
 	// Sources, expressions and comments are free text that may quote rows.

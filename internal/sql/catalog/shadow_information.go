@@ -19,13 +19,16 @@ var information = []Shadow{
 		Where:  "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
 		Reads: readAs(map[string]string{
 			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
-    AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
+    AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) ` +
+				`THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
 		}),
 		On: readsTable,
 		Set: map[string]string{
-			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN (SELECT n.nspname, c.relname, a.attname FROM pgconsent.narrowed AS w
+			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN ` +
+				`(SELECT n.nspname, c.relname, a.attname FROM pgconsent.narrowed AS w
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) w.attrelid AND a.attnum OPERATOR(pg_catalog.=) w.attnum
-    JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) w.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace)
+    JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) w.attrelid ` +
+				`JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace)
     AND ` + plainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
 			"generation_expression": "NULL::information_schema.character_data",
 		},
@@ -68,9 +71,12 @@ FROM pgconsent_catalog.pg_namespace AS n`,
   c.relname::information_schema.sql_identifier AS table_name,
   NULL::information_schema.character_data AS view_definition,
   CASE WHEN 'check_option=cascaded'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'CASCADED'
-    WHEN 'check_option=local'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'LOCAL' ELSE 'NONE' END::information_schema.character_data AS check_option,
-  CASE WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) OPERATOR(pg_catalog.&) 20 OPERATOR(pg_catalog.=) 20 THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_updatable,
-  CASE WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) OPERATOR(pg_catalog.&) 8 OPERATOR(pg_catalog.=) 8 THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_insertable_into,
+    WHEN 'check_option=local'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'LOCAL' ` +
+			`ELSE 'NONE' END::information_schema.character_data AS check_option,
+  CASE WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) OPERATOR(pg_catalog.&) 20 OPERATOR(pg_catalog.=) 20 THEN 'YES' ` +
+			`ELSE 'NO' END::information_schema.yes_or_no AS is_updatable,
+  CASE WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) OPERATOR(pg_catalog.&) 8 OPERATOR(pg_catalog.=) 8 THEN 'YES' ` +
+			`ELSE 'NO' END::information_schema.yes_or_no AS is_insertable_into,
   'NO'::information_schema.yes_or_no AS is_trigger_updatable,
   'NO'::information_schema.yes_or_no AS is_trigger_deletable,
   'NO'::information_schema.yes_or_no AS is_trigger_insertable_into
@@ -85,10 +91,12 @@ WHERE c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"`,
   pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
   rn.nspname::information_schema.sql_identifier AS table_schema,
   r.relname::information_schema.sql_identifier AS table_name,
-  CASE c.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' ELSE 'FOREIGN KEY' END::information_schema.character_data AS constraint_type,
+  CASE c.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' ` +
+			`ELSE 'FOREIGN KEY' END::information_schema.character_data AS constraint_type,
   CASE WHEN c.condeferrable THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS is_deferrable,
   CASE WHEN c.condeferred THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS initially_deferred,
-  CASE pg_catalog.to_jsonb(c) OPERATOR(pg_catalog.->>) 'conenforced' WHEN 'false' THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no AS enforced,
+  CASE pg_catalog.to_jsonb(c) OPERATOR(pg_catalog.->>) 'conenforced' WHEN 'false' THEN 'NO' ` +
+			`ELSE 'YES' END::information_schema.yes_or_no AS enforced,
   NULL::information_schema.yes_or_no AS nulls_distinct
 ` + constraintFrom + `
 WHERE c.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f']::pg_catalog."char"[])`,

@@ -259,7 +259,8 @@ func plainDefault(text string) string {
 	const (
 		value = `(\'[A-Za-z0-9_.:{}+-]{0,40}\'|\'\[\]\'|-?[0-9]+(\.[0-9]+)?|\([0-9.-]+\)|true|false|NULL|ARRAY\[\])`
 		cast  = `(::[a-z][a-z0-9_ ]*(\([0-9,]+\))?[a-z ]*(\[\])*)*`
-		now   = `(now|clock_timestamp|statement_timestamp|transaction_timestamp|gen_random_uuid|uuid_generate_v4|CURRENT_TIMESTAMP|CURRENT_DATE|CURRENT_TIME|LOCALTIMESTAMP|LOCALTIME)(\(\))?`
+		now   = `(now|clock_timestamp|statement_timestamp|transaction_timestamp|gen_random_uuid|uuid_generate_v4|CURRENT_TIMESTAMP|` +
+			`CURRENT_DATE|CURRENT_TIME|LOCALTIMESTAMP|LOCALTIME)(\(\))?`
 	)
 	return text + " OPERATOR(pg_catalog.~) '^(" + strings.ReplaceAll(value+cast+"|"+now, `\'`, "''") + ")$'"
 }

@@ -76,7 +76,8 @@ func (s *Store) Take() error {
 		s.conn = conn
 		var encoding string
 		err = conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_encoding'),
-			CASE WHEN pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN pg_catalog.set_config('synchronous_commit', 'on', false) END`).Scan(&encoding, nil)
+			CASE WHEN pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+				THEN pg_catalog.set_config('synchronous_commit', 'on', false) END`).Scan(&encoding, nil)
 		if err != nil {
 			return s.failed(err)
 		}

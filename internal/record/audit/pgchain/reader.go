@@ -135,7 +135,8 @@ func (p *pages) page() error {
 func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `WITH RECURSIVE c (chain) AS (
 			SELECT pg_catalog.min(chain) FROM pgconsent.audit_record
-			UNION ALL SELECT (SELECT pg_catalog.min(r.chain) FROM pgconsent.audit_record AS r WHERE r.chain > c.chain) FROM c WHERE c.chain IS NOT NULL)
+			UNION ALL SELECT (SELECT pg_catalog.min(r.chain) FROM pgconsent.audit_record AS r WHERE r.chain > c.chain)
+				FROM c WHERE c.chain IS NOT NULL)
 		SELECT chain FROM c WHERE chain IS NOT NULL`)
 	if err != nil {
 		return nil, fmt.Errorf("chains of the audit: %w", err)
@@ -153,18 +154,23 @@ func MissingGuards(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),
 			('audit_retired', 'pgconsent_refuse_truncate')) AS w (relation, name)
-		WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
+			JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 			JOIN pg_catalog.pg_proc AS p ON p.oid = t.tgfoid
-			WHERE n.nspname = 'pgconsent' AND c.relname = w.relation AND t.tgname = w.name AND t.tgenabled = 'A' AND p.proname = 'audit_refuse' AND p.pronamespace = n.oid)
+			WHERE n.nspname = 'pgconsent' AND c.relname = w.relation AND t.tgname = w.name AND t.tgenabled = 'A'
+			AND p.proname = 'audit_refuse' AND p.pronamespace = n.oid)
 		UNION ALL
 		SELECT c.relname || ': ' || f.why FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 		CROSS JOIN LATERAL (
-			SELECT 'the trigger ' || pg_catalog.quote_ident(t.tgname) || ' is not of migrate''s making: records may be lost or changed on their way' FROM pg_catalog.pg_trigger AS t
+			SELECT 'the trigger ' || pg_catalog.quote_ident(t.tgname) || ' is not of migrate''s making: records may be lost or changed on their way'
+			FROM pg_catalog.pg_trigger AS t
 			WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname NOT IN ('pgconsent_refuse', 'pgconsent_refuse_truncate')
-			UNION ALL SELECT 'the rule ' || pg_catalog.quote_ident(r.rulename) || ' is not of migrate''s making: records may be lost or changed on their way' FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = c.oid
+			UNION ALL SELECT 'the rule ' || pg_catalog.quote_ident(r.rulename)
+				|| ' is not of migrate''s making: records may be lost or changed on their way' FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = c.oid
 			UNION ALL SELECT 'it is not logged: a crash of the server loses it' WHERE c.relpersistence <> 'p'
 			UNION ALL SELECT 'row security is on' WHERE c.relrowsecurity
-			UNION ALL SELECT 'it is not a plain table, or others inherit from it' WHERE c.relkind <> 'r' OR EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid OR i.inhrelid = c.oid)
+			UNION ALL SELECT 'it is not a plain table, or others inherit from it'
+				WHERE c.relkind <> 'r' OR EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid OR i.inhrelid = c.oid)
 		) AS f (why)
 		WHERE n.nspname = 'pgconsent' AND c.relname IN ('audit_record', 'audit_retired')`)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // whole or on columns. Roles that do not exist have none.
 func Granted(ctx context.Context, conn *pgx.Conn, roles ...string) ([]catalog.Grant, error) {
 	rows, err := conn.Query(ctx, `
-SELECT n.nspname, c.relname, CASE g.grantee WHEN 0::pg_catalog.oid THEN 'PUBLIC' ELSE pg_catalog.pg_get_userbyid(g.grantee)::pg_catalog.text END AS grantee
+SELECT n.nspname, c.relname, CASE g.grantee WHEN 0::pg_catalog.oid THEN 'PUBLIC'
+  ELSE pg_catalog.pg_get_userbyid(g.grantee)::pg_catalog.text END AS grantee
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 CROSS JOIN LATERAL (

@@ -54,13 +54,18 @@ func (l *loader) readIndexFacts(ctx context.Context) error {
 		expressions *string
 		condition   *string
 	)
-	return l.each(ctx, `SELECT i.indexrelid, i.indrelid, n.nspname, c.relname, m.oid, m.amname, i.indisunique, i.indimmediate, i.indisvalid, i.indisexclusion, i.indnullsnotdistinct,
+	return l.each(ctx, `SELECT i.indexrelid, i.indrelid, n.nspname, c.relname, m.oid, m.amname, i.indisunique, i.indimmediate,
+		  i.indisvalid, i.indisexclusion, i.indnullsnotdistinct,
 		  i.indclass::oid[] && ARRAY(SELECT o.oid FROM pg_opclass AS o WHERE o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
-		  i.indkey::int2[], i.indnkeyatts::int4, i.indclass::oid[], i.indcollation::oid[], i.indexprs::text, i.indpred::text, pg_get_expr(i.indpred, i.indrelid),
+		  i.indkey::int2[], i.indnkeyatts::int4, i.indclass::oid[], i.indcollation::oid[], i.indexprs::text,
+		  i.indpred::text, pg_get_expr(i.indpred, i.indrelid),
 		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN `+depends("pg_class", "i.indexrelid", "i.indrelid")+` END,
-		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN ARRAY(SELECT d.refobjsubid::int2 FROM pg_constraint AS con JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = con.oid
-		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid) END
-		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
+		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN ARRAY(SELECT d.refobjsubid::int2 FROM pg_constraint AS con
+		    JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = con.oid
+		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
+		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid) END
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+		JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
 		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY i.indrelid, c.relname`,
 		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
 			&i.excludes, &i.nullsNotDistinct, &i.bytes,
@@ -195,12 +200,14 @@ func (l *loader) readEqual(ctx context.Context) (map[uint32][]int, error) {
 	)
 	equal := map[uint32][]int{}
 	return equal, l.each(ctx, `SELECT i.indexrelid, array_agg(DISTINCT k.n - 1)
-		FROM pg_index AS i JOIN pg_constraint AS con ON con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
+		FROM pg_index AS i JOIN pg_constraint AS con ON con.conindid = i.indexrelid
+			AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
 		CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n)
 		JOIN pg_amop AS o ON o.amopopr = k.oid AND o.amopstrategy = 3
 		JOIN pg_opclass AS c ON c.opcfamily = o.amopfamily AND c.opcdefault AND c.opcintype = o.amoplefttype AND c.opcintype = o.amoprighttype
 		JOIN pg_am AS m ON m.oid = c.opcmethod AND m.amname = 'btree'
-		WHERE i.indisexclusion AND NOT EXISTS (SELECT 1 FROM unnest(con.conexclop) AS x (oid) WHERE x.oid >= 16384) AND NOT i.indclass::oid[] && $1::oid[]
+		WHERE i.indisexclusion AND NOT EXISTS (SELECT 1 FROM unnest(con.conexclop) AS x (oid) WHERE x.oid >= 16384)
+		AND NOT i.indclass::oid[] && $1::oid[]
 		GROUP BY 1`,
 		[]any{&oid, &keys},
 		func() error {

@@ -131,9 +131,12 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		source []byte
 		body   *string
 	)
-	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFail+`, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
-		  EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%'), COALESCE(p.proargdefaults::text ~ '\{(?!CONST|RELABELTYPE)', false),
-		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, p.prosqlbody IS NOT NULL, CASE WHEN p.oid >= 16384 THEN p.prosqlbody::text END,
+	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i',
+		  `+mayFail+`, n.nspname IN `+ours+`, l.lanname, p.prosecdef, p.proconfig IS NOT NULL,
+		  EXISTS (SELECT FROM unnest(p.proconfig) AS g (setting) WHERE g.setting NOT LIKE 'search\_path=%'),
+		    COALESCE(p.proargdefaults::text ~ '\{(?!CONST|RELABELTYPE)', false),
+		  CASE l.lanname WHEN 'sql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, p.prosqlbody IS NOT NULL,
+		    CASE WHEN p.oid >= 16384 THEN p.prosqlbody::text END,
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
@@ -219,7 +222,8 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 	}
 	var c class
 	if err := l.each(ctx,
-		`SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
+		`SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q
+			JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
 		[]any{&c.oid, &c.of, &c.isDefault, &c.orders}, func() error {
 			l.known.classes = append(l.known.classes, c)
 			return nil
@@ -254,11 +258,13 @@ func (l *loader) readUses(ctx context.Context) error {
 	}
 	return l.each(ctx, `WITH others (oid) AS (SELECT unnest($1::oid[])),
 		  supports (class, of, orders, function) AS (SELECT q.oid, q.opcintype, q.opcdefault AND m.amname IN ('btree', 'hash'), s.amproc
-		    FROM others AS f JOIN pg_amproc AS s ON s.amproc = f.oid JOIN pg_opclass AS q ON q.opcfamily = s.amprocfamily JOIN pg_am AS m ON m.oid = q.opcmethod)
+		    FROM others AS f JOIN pg_amproc AS s ON s.amproc = f.oid
+		    JOIN pg_opclass AS q ON q.opcfamily = s.amprocfamily JOIN pg_am AS m ON m.oid = q.opcmethod)
 		SELECT 'operator', o.oid, f.oid FROM others AS f JOIN pg_operator AS o ON o.oprcode = f.oid
 		UNION SELECT 'class', s.class, s.function FROM supports AS s
 		UNION SELECT 'cast', u.castsource, f.oid FROM others AS f JOIN pg_cast AS u ON u.castfunc = f.oid WHERE u.castcontext = 'i'
-		UNION SELECT 'type', u.castsource, f.oid FROM others AS f JOIN pg_cast AS u ON u.castfunc = f.oid WHERE u.castcontext = 'i' OR u.casttarget = 'json'::regtype
+		UNION SELECT 'type', u.castsource, f.oid FROM others AS f JOIN pg_cast AS u ON u.castfunc = f.oid
+		  WHERE u.castcontext = 'i' OR u.casttarget = 'json'::regtype
 		UNION SELECT 'type', r.rngtypid, f.oid FROM others AS f JOIN pg_range AS r ON r.rngcanonical = f.oid
 		UNION SELECT 'type', s.of, s.function FROM supports AS s WHERE s.orders
 		UNION SELECT 'type', r.rngtypid, s.function FROM supports AS s JOIN pg_range AS r ON r.rngsubopc = s.class`,

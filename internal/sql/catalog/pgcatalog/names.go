@@ -31,7 +31,8 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		inputs, all      []uint32
 		result           uint32
 	)
-	return l.each(ctx, `SELECT p.oid, n.nspname, p.proname, p.prokind::text, p.proargnames, p.proargmodes::text[], p.proargtypes::oid[], p.proallargtypes, p.prorettype,
+	return l.each(ctx, `SELECT p.oid, n.nspname, p.proname, p.prokind::text, p.proargnames, p.proargmodes::text[],
+		  p.proargtypes::oid[], p.proallargtypes, p.prorettype,
 		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname,
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
@@ -90,7 +91,8 @@ func (l *loader) readAggregates(ctx context.Context) (map[uint32]aggregate, erro
 	made := map[uint32]aggregate{}
 	return made, l.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
 		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
-		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
+		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
+			a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
 		[]any{&oid, &of.definer, &volatility},
 		func() error {
 			of.volatility = volatility[0]
@@ -109,9 +111,11 @@ func (l *loader) readDefinerDefaults(ctx context.Context) (map[uint32]string, er
 	)
 	definers := map[uint32]string{}
 	return definers, l.each(ctx, `WITH RECURSIVE called (function, oid) AS (
-		    SELECT p.oid, k[1]::oid FROM pg_proc AS p CROSS JOIN LATERAL regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
+		    SELECT p.oid, k[1]::oid FROM pg_proc AS p
+		    CROSS JOIN LATERAL regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
 		    WHERE p.pronargdefaults > 0 AND p.pronamespace <> 'pg_catalog'::regnamespace
-		    UNION SELECT c.function, d.refobjid FROM called AS c JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass)
+		    UNION SELECT c.function, d.refobjid FROM called AS c JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass
+		      AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass)
 		SELECT c.function, min(f.oid::regprocedure::text) FROM called AS c JOIN pg_proc AS f ON f.oid = c.oid WHERE f.prosecdef GROUP BY 1`,
 		[]any{&oid, &name},
 		func() error {
@@ -128,7 +132,8 @@ func (l *loader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
 	)
 	types := map[uint32]string{}
 	return types, l.each(ctx,
-		`SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
+		`SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p
+				WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
 		[]any{&oid, &name},
 		func() error {
 			types[oid] = name
@@ -159,7 +164,8 @@ func (l *loader) readTypes(ctx context.Context) error {
 		t    catalog.Type
 		kind string
 	)
-	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), COALESCE(r.rngsubtype, m.rngtypid, t.typbasetype),
+	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0),
+		  COALESCE(r.rngsubtype, m.rngtypid, t.typbasetype),
 		  CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text ELSE '' END
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
@@ -228,7 +234,8 @@ func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, e
 		UNION SELECT r.rngtypid, p.oid FROM pg_range AS r JOIN pg_opclass AS c ON c.oid = r.rngsubopc
 		  CROSS JOIN LATERAL (SELECT r.rngcanonical::oid UNION ALL SELECT r.rngsubdiff::oid
 		    UNION ALL SELECT s.amproc::oid FROM pg_amproc AS s WHERE s.amprocfamily = c.opcfamily
-		    UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
+		    UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m
+		      JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
 		  JOIN pg_proc AS p ON p.oid = f.oid WHERE p.pronamespace <> 'pg_catalog'::regnamespace
 		ORDER BY 1, 2`,
 		[]any{&of, &function},
@@ -250,7 +257,8 @@ func (l *loader) readCollations(ctx context.Context) error {
 		    SELECT t.oid, t.typelem, 0::oid FROM pg_type AS t WHERE t.typelem <> 0
 		    UNION ALL SELECT t.oid, t.typbasetype, 0 FROM pg_type AS t WHERE t.typbasetype <> 0
 		    UNION ALL SELECT c.reltype, a.atttypid, a.attcollation FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-		      WHERE c.reltype <> 0 AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND a.attnum > 0 AND NOT a.attisdropped
+		      WHERE c.reltype <> 0 AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+		      AND a.attnum > 0 AND NOT a.attisdropped
 		    UNION ALL SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
 		    UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0 FROM pg_range AS r),
 		  brings (type, coll) AS (
@@ -284,7 +292,8 @@ func (l *loader) readOperators(ctx context.Context) error {
 		oid uint32
 	)
 	return l.each(ctx, `SELECT n.nspname, o.oprname, o.oid
-		FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace WHERE n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp' ORDER BY o.oid`,
+		FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+		WHERE n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp' ORDER BY o.oid`,
 		[]any{&o.Name.Schema, &o.Name.Name, &oid},
 		func() error {
 			found := o

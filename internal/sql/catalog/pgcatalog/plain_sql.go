@@ -12,7 +12,8 @@ const ours = "('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_ro
 const (
 	// running are functions of PostgreSQL's that run a text, make a value of a type that they are told in one, or call
 	// what compares a table's keys; and one that undoes settings.
-	running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|satisfies_hash_partition|set_config`
+	running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
+		`satisfies_hash_partition|set_config`
 	// space is what PostgreSQL takes for it, in the place of \s, which lacks one.
 	space = `[\t\n\v\f\r ]`
 )

@@ -7,10 +7,12 @@ import (
 
 // ofCustomers tells of a row policy l that it is not ours and concerns our roles: PUBLIC has it, or one of them by
 // name. They are members of no role; doctor refuses to serve where one is.
-const ofCustomers = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete', 'pgconsent_none', 'pgconsent_open', 'pgconsent_reader', 'pgconsent_current', 'pgconsent_waited_update',
+const ofCustomers = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete', 'pgconsent_none',
+	'pgconsent_open', 'pgconsent_reader', 'pgconsent_current', 'pgconsent_waited_update',
 	'pgconsent_waited_delete') AND (0 = ANY (l.polroles)
 	OR EXISTS (SELECT FROM pg_policy AS o WHERE o.polname LIKE 'pgconsent\_%' AND o.polroles && l.polroles AND NOT 0 = ANY (o.polroles))
-	OR EXISTS (SELECT FROM pg_class AS o JOIN pg_namespace AS s ON s.oid = o.relnamespace WHERE s.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_rows') AND o.relkind = 'v' AND o.relowner = ANY (l.polroles))))`
+	OR EXISTS (SELECT FROM pg_class AS o JOIN pg_namespace AS s ON s.oid = o.relnamespace
+		WHERE s.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_rows') AND o.relkind = 'v' AND o.relowner = ANY (l.polroles))))`
 
 // readPolicies reads the row policies of customers that concern our roles.
 func (l *loader) readPolicies(ctx context.Context) error {

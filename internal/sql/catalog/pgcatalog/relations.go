@@ -34,13 +34,16 @@ func (l *loader) readRelations(ctx context.Context) error {
 		kind string
 		heap bool
 	)
-	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
+	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner),
+		  c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
 		  c.relhassubclass AND EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
 		  c.oid IN (SELECT p.polrelid FROM pg_policy AS p WHERE p.polname = 'pgconsent_select'),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
-		    AND NOT EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid AND w.rulename <> '_RETURN') THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
-		  CASE WHEN c.relkind = 'v' AND c.reloptions IS NOT NULL THEN COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option'), '') ELSE '' END,
+		    AND NOT EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid AND w.rulename <> '_RETURN')
+		      THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
+		  CASE WHEN c.relkind = 'v' AND c.reloptions IS NOT NULL THEN COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o
+		    WHERE o.option_name = 'check_option'), '') ELSE '' END,
 		  c.relkind = 'r' AND c.relam < 16384
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
@@ -71,7 +74,8 @@ func (l *loader) readParents(ctx context.Context) error {
 }
 
 // foreign tells of a relation that it is neither the system's nor ours.
-const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
+const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', ` +
+	`'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
 
 // readViews reads which relations each view reads.
 func (l *loader) readViews(ctx context.Context) error {
@@ -82,8 +86,10 @@ func (l *loader) readViews(ctx context.Context) error {
 	return l.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		JOIN pg_rewrite AS w ON w.ev_class = c.oid AND w.rulename = '_RETURN'
-		JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> c.oid
-		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c') -- a field of a composite type is none of a table
+		JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+		  AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> c.oid
+		  -- A field of a composite type is none of a table.
+		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c')
 		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
 		WHERE c.relkind = 'v' AND `+foreign+` GROUP BY 1, 2 ORDER BY 1, 2`,
 		[]any{&view, &reads, &columns},
@@ -114,9 +120,12 @@ func (l *loader) readColumns(ctx context.Context) error {
 		at  attribute
 		c   catalog.Column
 	)
-	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
-		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, 0), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
-		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
+	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid,
+		  a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END,
+		    CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, 0), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
+		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN ''
+		    ELSE trim('"' FROM a.attcollation::regcollation::text) END,
 		  a.attcollation IN (SELECT l.oid FROM pg_collation AS l WHERE NOT l.collisdeterministic)
 		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')
 		LEFT JOIN pg_type AS y ON y.oid = a.atttypid
@@ -160,9 +169,11 @@ func (l *loader) readSequences(ctx context.Context) (map[column]catalog.Name, er
 	)
 	sequences := map[column]catalog.Name{}
 	return sequences, l.each(ctx, `SELECT u.relation, u.number, n.nspname, s.relname FROM (
-		    SELECT a.attrelid, a.attnum, min(d.objid) FROM pg_attribute AS a JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+		    SELECT a.attrelid, a.attnum, min(d.objid) FROM pg_attribute AS a JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+		      AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
 		    WHERE a.attidentity <> '' AND d.classid = 'pg_class'::regclass AND d.deptype = 'i' GROUP BY 1, 2
-		    UNION ALL SELECT f.adrelid, f.adnum, min(d.refobjid) FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attidentity = ''
+		    UNION ALL SELECT f.adrelid, f.adnum, min(d.refobjid) FROM pg_attrdef AS f
+		      JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attidentity = ''
 		    JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
 		    JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S' GROUP BY 1, 2) AS u (relation, number, sequence)
 		JOIN pg_class AS s ON s.oid = u.sequence AND s.relkind = 'S' JOIN pg_namespace AS n ON n.oid = s.relnamespace`,
@@ -190,7 +201,8 @@ func (l *loader) readPartitionedBy(ctx context.Context) error {
 		oid     uint32
 		numbers []int16
 	)
-	return l.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
+	return l.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d
+		    WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
 		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0) FROM pg_partitioned_table AS p`,
 		[]any{&oid, &numbers},
 		func() error {
@@ -240,7 +252,8 @@ func (l *loader) readKeys(ctx context.Context) error {
 		columns, refs, nulled []int16
 		validated, full       bool
 	)
-	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated, con.confupdtype::text, con.confdeltype::text, con.confdelsetcols, con.confmatchtype = 'f'
+	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated,
+		con.confupdtype::text, con.confdeltype::text, con.confdelsetcols, con.confmatchtype = 'f'
 		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+l.enforced()+`
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
 		ORDER BY con.conrelid, con.conname`,
@@ -289,9 +302,11 @@ func (l *loader) readVectors(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT i.indrelid, pg_get_indexdef(i.indexrelid, k.n, false)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts::int4) AS k (n)
-		WHERE i.indexprs IS NOT NULL AND i.indkey[k.n - 1] = 0 AND i.indpred IS NULL AND i.indisvalid AND i.indisready AND i.indislive AND NOT i.indcheckxmin
+		WHERE i.indexprs IS NOT NULL AND i.indkey[k.n - 1] = 0 AND i.indpred IS NULL AND i.indisvalid
+		AND i.indisready AND i.indislive AND NOT i.indcheckxmin
 		  AND c.relkind = 'r' AND NOT c.relhassubclass AND pg_get_indexdef(i.indexrelid, k.n, false) LIKE '%to_tsvector(%'
-		  AND NOT EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid AND d.refclassid <> 'pg_class'::regclass AND d.refobjid >= 16384)
+		  AND NOT EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+		    AND d.refclassid <> 'pg_class'::regclass AND d.refobjid >= 16384)
 		  AND NOT EXISTS (SELECT 1 FROM pg_ts_config AS t JOIN pg_ts_config AS o ON o.cfgname = t.cfgname AND o.oid <> t.oid)
 		ORDER BY i.indrelid, 2`,
 		[]any{&oid, &expression},

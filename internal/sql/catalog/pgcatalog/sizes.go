@@ -29,9 +29,11 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 	}{
 		{`SELECT t.oid, pg_catalog.sum(CASE
 			WHEN c.reltuples OPERATOR(pg_catalog.>=) 0 AND c.relpages OPERATOR(pg_catalog.>) 0
-			THEN c.reltuples::pg_catalog.float8 OPERATOR(pg_catalog./) c.relpages OPERATOR(pg_catalog.*) p.pages ELSE 50 OPERATOR(pg_catalog.*) p.pages END)::pg_catalog.float8
+			THEN c.reltuples::pg_catalog.float8 OPERATOR(pg_catalog./) c.relpages OPERATOR(pg_catalog.*) p.pages
+				ELSE 50 OPERATOR(pg_catalog.*) p.pages END)::pg_catalog.float8
 		FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS t (oid)
-		CROSS JOIN LATERAL (SELECT t.oid UNION SELECT x.relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(t.oid) AS x WHERE x.isleaf) AS leaf (oid)
+		CROSS JOIN LATERAL (SELECT t.oid UNION SELECT x.relid::pg_catalog.oid
+			FROM pg_catalog.pg_partition_tree(t.oid) AS x WHERE x.isleaf) AS leaf (oid)
 		JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) leaf.oid AND c.relkind OPERATOR(pg_catalog.=) 'r'
 		CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.pg_relation_size(c.oid), 0)::pg_catalog.float8
 			OPERATOR(pg_catalog./) pg_catalog.current_setting('block_size')::pg_catalog.float8 AS pages) AS p

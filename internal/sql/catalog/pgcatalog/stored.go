@@ -58,7 +58,8 @@ func (l *loader) readChecks(ctx context.Context) error {
 		c    check
 		text *string
 	)
-	return l.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text, COALESCE(con.conkey, '{}'), `+l.enforced()+`, con.convalidated
+	return l.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text,
+		COALESCE(con.conkey, '{}'), `+l.enforced()+`, con.convalidated
 		FROM pg_constraint AS con WHERE con.conbin IS NOT NULL OR con.contype = 'n' AND NOT con.convalidated`,
 		[]any{&c.relation, &c.of, &c.name, &text, &c.keys, &c.enforced, &c.validated},
 		func() error {

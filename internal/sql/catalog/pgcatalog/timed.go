@@ -66,11 +66,14 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		when *string
 		body []byte
 	)
-	return l.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text, t.tgattr::int2[], `+depends("pg_trigger", "t.oid", "t.tgrelid")+`,
-		  CASE WHEN t.tgtype & 83 = 19 THEN ARRAY(SELECT unnest(i.indkey::int2[]) FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique
+	return l.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text,
+		  t.tgattr::int2[], `+depends("pg_trigger", "t.oid", "t.tgrelid")+`,
+		  CASE WHEN t.tgtype & 83 = 19 THEN ARRAY(SELECT unnest(i.indkey::int2[])
+		    FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique
 		    UNION SELECT unnest(k.conkey) FROM pg_constraint AS k WHERE k.conrelid = t.tgrelid AND k.contype IN ('p', 'u', 'f', 'x')) END,
 		  CASE WHEN l.lanname = 'plpgsql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, l.oid, replace(encode(t.tgargs, 'escape'), '\000', '')
-		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
+		JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
 		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed,
 			&body, &t.language, &t.arguments},

@@ -135,9 +135,11 @@ func (l *loader) readClassesThatRun(ctx context.Context) error {
 		relation uint32
 		by       string
 	)
-	return l.each(ctx, `SELECT i.indrelid, 'index ' || r.relname || ': operator class ' || c.opcname FROM pg_index AS i JOIN pg_class AS r ON r.oid = i.indexrelid
+	return l.each(ctx, `SELECT i.indrelid, 'index ' || r.relname || ': operator class ' || c.opcname
+		  FROM pg_index AS i JOIN pg_class AS r ON r.oid = i.indexrelid
 		  JOIN pg_opclass AS c ON c.oid = ANY (i.indclass::oid[]) WHERE c.oid = ANY ($1::oid[])
-		UNION SELECT d.partrelid, 'the partition key: operator class ' || c.opcname FROM pg_partitioned_table AS d JOIN pg_opclass AS c ON c.oid = ANY (d.partclass::oid[]) WHERE c.oid = ANY ($1::oid[])`,
+		UNION SELECT d.partrelid, 'the partition key: operator class ' || c.opcname FROM pg_partitioned_table AS d
+		  JOIN pg_opclass AS c ON c.oid = ANY (d.partclass::oid[]) WHERE c.oid = ANY ($1::oid[])`,
 		[]any{&relation, &by},
 		func() error {
 			l.addRuns(relation, by)
@@ -156,9 +158,11 @@ func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 		name string
 	)
 	types := map[uint32]string{}
-	return types, l.each(ctx, `WITH RECURSIVE part (whole, of) AS (SELECT t.oid, t.typelem FROM pg_type AS t WHERE t.typelem <> 0 UNION ALL SELECT t.oid, t.typbasetype FROM pg_type AS t WHERE t.typbasetype <> 0
+	return types, l.each(ctx, `WITH RECURSIVE part (whole, of) AS (SELECT t.oid, t.typelem FROM pg_type AS t WHERE t.typelem <> 0
+		    UNION ALL SELECT t.oid, t.typbasetype FROM pg_type AS t WHERE t.typbasetype <> 0
 		    UNION ALL SELECT r.rngtypid, r.rngsubtype FROM pg_range AS r UNION ALL SELECT r.rngmultitypid, r.rngtypid FROM pg_range AS r
-		    UNION ALL SELECT c.reltype, a.atttypid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.reltype <> 0 AND a.attnum > 0 AND NOT a.attisdropped),
+		    UNION ALL SELECT c.reltype, a.atttypid FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+		      WHERE c.reltype <> 0 AND a.attnum > 0 AND NOT a.attisdropped),
 		  runs (oid) AS (SELECT unnest($1::oid[]) UNION SELECT p.whole FROM runs AS r JOIN part AS p ON p.of = r.oid)
 		SELECT r.oid, r.oid::regtype::text FROM runs AS r`,
 		[]any{&oid, &name},

@@ -154,7 +154,8 @@ func (l *loader) readKeysOfOthers(ctx context.Context, loud map[uint32]bool) err
 	var oid uint32
 	return l.each(ctx, `SELECT k.oid FROM pg_constraint AS con CROSS JOIN LATERAL (VALUES (con.conrelid), (con.confrelid)) AS k (oid)
 		WHERE k.oid <> 0 AND (con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) && $1::oid[]
-		UNION SELECT con.conrelid FROM pg_constraint AS con JOIN pg_attribute AS a ON a.attrelid = con.conrelid AND a.attnum = ANY (con.conkey) WHERE con.contype = 'f' AND a.atttypid = ANY ($2::oid[])`,
+		UNION SELECT con.conrelid FROM pg_constraint AS con JOIN pg_attribute AS a ON a.attrelid = con.conrelid AND a.attnum = ANY (con.conkey)
+			WHERE con.contype = 'f' AND a.atttypid = ANY ($2::oid[])`,
 		[]any{&oid},
 		func() error {
 			loud[oid] = true

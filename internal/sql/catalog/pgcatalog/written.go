@@ -45,11 +45,16 @@ const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg':
 
 // failsForNone tells of a function p of PostgreSQL's own that it fails for none, leak-proof or not: comparisons of
 // plain values do not.
-const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
-		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
-		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype, 'lseg'::regtype, 'path'::regtype, 'name'::regtype]::oid[] && p.proargtypes::oid[]
-		  OR p.oid IN (SELECT o.oprcode::oid FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
-		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
+const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length',
+		    'octet_length', 'char_length', 'character_length',
+		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length',
+		    'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
+		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype, 'lseg'::regtype,
+		      'path'::regtype, 'name'::regtype]::oid[] && p.proargtypes::oid[]
+		  OR p.oid IN (SELECT o.oprcode::oid FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid
+		    JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
+		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype,
+		      'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
 
 var (
 	failing = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF",
@@ -58,7 +63,8 @@ var (
 		"CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
 	// writtenType finds what type a value has that is made a text of, and read as another type.
 	writtenType = regexp.MustCompile(
-		`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
+		`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|` +
+			`OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
 	treeResult = regexp.MustCompile(`:resulttype ([0-9]+)`)
 )
 
@@ -205,21 +211,31 @@ func (l *loader) readCompared(ctx context.Context) error {
 	by := func(class, oid string) string {
 		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionOf(class, oid) + ` END`
 	}
-	return l.each(ctx, `WITH plain AS MATERIALIZED (SELECT array_agg(o.oid) AS oids FROM pg_opclass AS o JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
-		    OR m.amname = 'btree' AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype) OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops')))
+	return l.each(ctx, `WITH plain AS MATERIALIZED (SELECT array_agg(o.oid) AS oids FROM pg_opclass AS o
+		    JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
+		    OR m.amname = 'btree'
+		      AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype)
+		    OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops')))
 		SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
-		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'By', `+by("pg_opclass", "o.oid")+`, 'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'Expression', h.attnum IS NULL,
-		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
-		        OR h.attnum IS NULL AND (`+wholeRow("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2 FROM regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') AS v))) ORDER BY r.attnum)) AS key
+		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'By', `+by("pg_opclass", "o.oid")+`,
+		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'Expression', h.attnum IS NULL,
+		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r
+		        WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
+		        OR h.attnum IS NULL AND (`+wholeRow("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2
+		          FROM regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') AS v))) ORDER BY r.attnum)) AS key
 		    FROM generate_series(0, i.indnkeyatts - 1) AS k (n) JOIN pg_opclass AS o ON o.oid = i.indclass[k.n]
 		    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attnum = k.n + 1
 		    LEFT JOIN pg_attribute AS h ON h.attrelid = i.indrelid AND h.attnum = i.indkey[k.n] AND h.attnum <> 0
-		    UNION ALL SELECT k.n, jsonb_build_object('Method', 'operator', 'Class', p.oprname, 'By', `+by("pg_operator", "p.oid")+`, 'Type', 0, 'Expression', false,
+		    UNION ALL SELECT k.n, jsonb_build_object('Method', 'operator', 'Class', p.oprname,
+		      'By', `+by("pg_operator", "p.oid")+`, 'Type', 0, 'Expression', false,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum = i.indkey[k.n - 1]))
-		    FROM pg_constraint AS con CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n) JOIN pg_operator AS p ON p.oid = k.oid
+		    FROM pg_constraint AS con CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n)
+		    JOIN pg_operator AS p ON p.oid = k.oid
 		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND p.oid >= 16384) AS k)
-		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace CROSS JOIN plain
-		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ plain.oids)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam JOIN pg_class AS t ON t.oid = i.indrelid
+		JOIN pg_namespace AS n ON n.oid = t.relnamespace CROSS JOIN plain
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+		AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ plain.oids)
 		ORDER BY i.indrelid, c.relname`,
 		[]any{&oid, &index.Index, &index.Keys},
 		func() error {
