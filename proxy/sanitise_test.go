@@ -48,7 +48,8 @@ func TestErrors(t *testing.T) {
 		CREATE FUNCTION tell() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
 			RAISE NOTICE 'MARKER'; RAISE WARNING 'MARKER'; RAISE EXCEPTION 'MARKER' USING DETAIL = 'MARKER', HINT = 'MARKER'; END $$;
 		CREATE FUNCTION deny() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
-			RAISE EXCEPTION 'no' USING ERRCODE = '42501', DETAIL = 'detail', HINT = 'hint', TABLE = 'MARKER', COLUMN = 'MARKER', SCHEMA = 'MARKER', CONSTRAINT = 'MARKER', DATATYPE = 'MARKER'; END $$;
+			RAISE EXCEPTION 'no' USING ERRCODE = '42501', DETAIL = 'detail', HINT = 'hint', TABLE = 'MARKER', COLUMN = 'MARKER',
+			  SCHEMA = 'MARKER', CONSTRAINT = 'MARKER', DATATYPE = 'MARKER'; END $$;
 		CREATE FUNCTION division() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / 0; EXCEPTION WHEN others THEN
 			RAISE EXCEPTION 'odd' USING ERRCODE = 'ZZ999'; END $$`); err != nil {
 		t.Fatal(err)
@@ -278,7 +279,8 @@ func TestErrorsOfForeignTables(t *testing.T) {
 // What an error says does not depend on whether the server has others help it, which it does with large tables.
 func TestErrorsOfParallelWorkers(t *testing.T) {
 	p := start(t)
-	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE wide AS SELECT 'seen' AS t FROM generate_series(1, 5000); GRANT SELECT ON wide TO wire_agent;
+	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE TABLE wide AS SELECT 'seen' AS t FROM generate_series(1, 5000);
+		GRANT SELECT ON wide TO wire_agent;
 		CREATE FUNCTION fails_inside(t text) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN t::int; END'`); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // member joins an object of a catalog to its extension.
-const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableoid AND d.deptype = 'e' JOIN pg_extension AS e ON e.oid = d.refobjid WHERE e.extname = $1`
+const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableoid AND d.deptype = 'e' ` +
+	`JOIN pg_extension AS e ON e.oid = d.refobjid WHERE e.extname = $1`
 
 // namedKinds are the kinds of names in the data files: those of pg_catalog, and of an extension.
 var namedKinds = []struct {
@@ -38,7 +39,8 @@ var namedKinds = []struct {
 	{
 		"type", typeList, 90,
 		`SELECT t.typname::text FROM pg_type AS t LEFT JOIN pg_class AS c ON c.oid = t.typrelid
-		 WHERE t.typnamespace = 'pg_catalog'::regnamespace AND COALESCE(c.relkind, 'c') = 'c' AND NOT EXISTS (SELECT FROM pg_type AS el WHERE el.typarray = t.oid) ORDER BY 1`,
+		 WHERE t.typnamespace = 'pg_catalog'::regnamespace AND COALESCE(c.relkind, 'c') = 'c'
+		 AND NOT EXISTS (SELECT FROM pg_type AS el WHERE el.typarray = t.oid) ORDER BY 1`,
 		"SELECT x.typname::text FROM pg_type AS x" + member + " AND NOT EXISTS (SELECT FROM pg_type AS el WHERE el.typarray = x.oid)",
 	},
 	{
@@ -98,9 +100,11 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	extensions(t, conn)
 	rows, err := conn.Query(context.Background(), `
-		SELECT 'operator', o.oprname::text, o.oid::regoperator::text, p.oid, p.proname::text, ARRAY[]::text[], o.tableoid, o.oid FROM pg_operator AS o JOIN pg_proc AS p ON p.oid = o.oprcode
+		SELECT 'operator', o.oprname::text, o.oid::regoperator::text, p.oid, p.proname::text, ARRAY[]::text[], o.tableoid, o.oid
+		FROM pg_operator AS o JOIN pg_proc AS p ON p.oid = o.oprcode
 		UNION ALL
-		SELECT 'cast', s.typname || ' -> ' || t.typname, s.typname || ' -> ' || t.typname, p.oid, p.proname::text, ARRAY[s.typname::text, t.typname::text], c.tableoid, c.oid
+		SELECT 'cast', s.typname || ' -> ' || t.typname, s.typname || ' -> ' || t.typname, p.oid, p.proname::text,
+			ARRAY[s.typname::text, t.typname::text], c.tableoid, c.oid
 		FROM pg_cast AS c JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget LEFT JOIN pg_proc AS p ON p.oid = c.castfunc`)
 	if err != nil {
 		t.Fatal(err)

@@ -147,7 +147,8 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 
 // An index of a part may put the rows of the whole in order, however far below it is.
 func TestIndexesOfPartsAreFenced(t *testing.T) {
-	r, _ := altered(t, RLS, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id); CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
+	r, _ := altered(t, RLS, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id);
+		CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
 		CREATE TABLE shelf_2 PARTITION OF shelf_1 FOR VALUES IN (1)`)
 	doc, err := policy.Parse("policy.yaml",
 		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { shelf: { rows: [ own: { column: owner, is: user } ] } }\n"))
@@ -174,7 +175,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 // What an index may put in order by a distance that fails for some row is read behind OFFSET 0: shapes, and whatever
 // extension has distances of numbers and times.
 func TestDistancesThatFailAreFenced(t *testing.T) {
-	plain, _ := altered(t, RLS, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path; ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;
+	plain, _ := altered(t, RLS, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path;
+		ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;
 		CREATE DOMAIN round AS circle; ALTER TABLE meters ADD x round; ALTER TABLE drafts ADD x line`)
 	times, _ := altered(t, RLS, "CREATE EXTENSION btree_gist")
 	for _, c := range []struct {

@@ -498,7 +498,8 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 // part of.
 func TestCareForCirclesAndSegments(t *testing.T) {
 	r, _ := altered(t, RLS, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
-		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[]; ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
+		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[];
+		ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
 	for table, care := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
 		result, refused := r.Rewrite("SELECT count(*) FROM "+table, false)
 		if refused != nil || (result.HardenedReason != "") != care {

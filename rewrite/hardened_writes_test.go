@@ -17,9 +17,12 @@ import (
 const quietDrafts = `CREATE EXTENSION pg_trgm; CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN short_text AS text CHECK (length(VALUE) < 9);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE memories (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, found tsvector); CREATE INDEX ON memories USING gin (found);
-CREATE TABLE drafts (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, body text DEFAULT '', tags text[], note_id int REFERENCES notes, shout text GENERATED ALWAYS AS (upper(title)) STORED, made timestamptz NOT NULL DEFAULT now(), found tsvector, n int, UNIQUE (user_id, title), CHECK (n < 100 OR made < now()));
+CREATE TABLE drafts (id uuid PRIMARY KEY, user_id uuid NOT NULL, title text, body text DEFAULT '', tags text[],
+  note_id int REFERENCES notes, shout text GENERATED ALWAYS AS (upper(title)) STORED, made timestamptz NOT NULL DEFAULT now(), found tsvector, n int,
+  UNIQUE (user_id, title), CHECK (n < 100 OR made < now()));
 CREATE INDEX ON drafts USING gin (found); CREATE INDEX ON drafts USING gin (body gin_trgm_ops); CREATE INDEX ON drafts (lower(body)) WHERE length(title) > 0;
-CREATE TABLE narrow (id uuid PRIMARY KEY, user_id uuid NOT NULL, body text, secret text, n int, seen timestamptz); CREATE INDEX ON narrow USING gin (body gin_trgm_ops); CREATE INDEX ON narrow (seen);
+CREATE TABLE narrow (id uuid PRIMARY KEY, user_id uuid NOT NULL, body text, secret text, n int, seen timestamptz);
+CREATE INDEX ON narrow USING gin (body gin_trgm_ops); CREATE INDEX ON narrow (seen);
 CREATE TYPE size AS (width int); CREATE TABLE worn (id int PRIMARY KEY, s short_text, z size);
 CREATE FUNCTION plain_listed(n int) RETURNS int LANGUAGE sql AS 'SELECT n';
 `
@@ -40,7 +43,8 @@ tables:
   notes: { rows: open }
   memories: { rows: [ { own: { column: user_id, is: user } } ] }
   drafts: { rows: [ { own: { column: user_id, is: user } } ], write: { commands: [insert, update, delete], accept: [references, conflicts, values] } }
-  narrow: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow, body: allow, n: { mask: { generalise: 2 } }, seen: { mask: { generalise: month } } }, write: { commands: [update, delete] } }
+  narrow: { rows: [ { own: { column: user_id, is: user } } ],
+    columns: { id: allow, body: allow, n: { mask: { generalise: 2 } }, seen: { mask: { generalise: month } } }, write: { commands: [update, delete] } }
   worn: { rows: open, write: { commands: [update, delete] } }
 functions: { plain_listed: {} }
 `))
@@ -219,16 +223,21 @@ func TestWritesFoundByKey(t *testing.T) {
 			search: "UPDATE public.drafts SET title = 'x' WHERE " + keys("drafts", search),
 		"UPDATE drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " +
 			search + " RETURNING n / 2": "UPDATE public.drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + keys("drafts", search) + " RETURNING n / 2",
-		"DELETE FROM drafts d WHERE d.body ILIKE '%abc%'":                                                  "DELETE FROM public.drafts d WHERE " + keys("d", "d.body ILIKE '%abc%'"),
-		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'":                                             "", // as of reads
-		"DELETE FROM drafts d WHERE d.body ~ 'abc' AND n = 3 AND n / 2 = 1 RETURNING title":                "DELETE FROM public.drafts d WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
-		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)":                        "UPDATE public.drafts SET title = $2 WHERE " + keys("drafts", "found @@ plainto_tsquery('simple', $1)"),
+		"DELETE FROM drafts d WHERE d.body ILIKE '%abc%'":      "DELETE FROM public.drafts d WHERE " + keys("d", "d.body ILIKE '%abc%'"),
+		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // as of reads
+		"DELETE FROM drafts d WHERE d.body ~ 'abc' AND n = 3 AND n / 2 = 1 RETURNING title": "DELETE FROM public.drafts d " +
+			"WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
+		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)": "UPDATE public.drafts SET title = $2 " +
+			"WHERE " + keys("drafts", "found @@ plainto_tsquery('simple', $1)"),
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // with care
-		"DELETE FROM drafts d USING notes n WHERE d.body LIKE $1 AND n.id = d.note_id":                     "DELETE FROM public.drafts d USING public.notes n WHERE " + keys("d", "d.body LIKE $1") + " AND n.id = d.note_id",
+		"DELETE FROM drafts d USING notes n WHERE d.body LIKE $1 AND n.id = d.note_id": "DELETE FROM public.drafts d USING public.notes n " +
+			"WHERE " + keys("d", "d.body LIKE $1") + " AND n.id = d.note_id",
 		"UPDATE drafts SET title = m.title FROM memories m WHERE m." + search +
 			" AND m.id = drafts.id": "UPDATE public.drafts SET title = m.title FROM public.memories m WHERE m." +
 			search + " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m WHERE m." + search + ")) AND m.id = drafts.id",
-		"UPDATE narrow SET body = 'x' WHERE body LIKE '%abc%' AND length(body) / 2 = 1":            "UPDATE pgconsent_rows.public_narrow AS narrow SET body = 'x' WHERE body LIKE '%abc%' AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_gate.door_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
+		"UPDATE narrow SET body = 'x' WHERE body LIKE '%abc%' AND length(body) / 2 = 1": "UPDATE pgconsent_rows.public_narrow AS narrow " +
+			"SET body = 'x' WHERE body LIKE '%abc%' " +
+			"AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_gate.door_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
 		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // what is it there?
 		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // with care
 		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                         "",

@@ -86,7 +86,8 @@ RawStmt stmt
 ResTarget val indirection
 RowExpr args - xpr colnames
 SQLValueFunction - xpr
-SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count with_clause larg rarg locking_clause - into_clause
+SelectStmt distinct_clause target_list from_clause where_clause group_clause having_clause window_clause values_lists sort_clause limit_offset limit_count ` +
+	`with_clause larg rarg locking_clause - into_clause
 SetToDefault - xpr
 SortBy node use_op
 String

@@ -152,7 +152,8 @@ func TestOutputsAreValues(t *testing.T) {
 	// What is sorted by, since an aggregate is in it, must have one: no other function is called like one.
 	var plain []string
 	if err := conn.QueryRow(t.Context(),
-		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
+		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc `+
+			`WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range plain {
@@ -162,7 +163,8 @@ func TestOutputsAreValues(t *testing.T) {
 	}
 	var sorted []string
 	if err := conn.QueryRow(t.Context(),
-		`SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
+		`SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid `+
+			`WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range sorted {

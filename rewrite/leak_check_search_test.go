@@ -35,13 +35,16 @@ func TestFoundFirst(t *testing.T) {
 			behind + " WHERE date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')",
 		"SELECT id FROM memories WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END AND n BETWEEN 1 AND 9 AND " +
 			search: strings.Replace("SELECT id"+behind, "WHERE ", "WHERE n BETWEEN 1 AND 9 AND ", 1) + " WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END",
-		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'": "SELECT m.id /* a */ FROM (SELECT * FROM pgconsent_gate.door_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
+		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'": "SELECT m.id /* a */ " +
+			"FROM (SELECT * FROM pgconsent_gate.door_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
 		// words that are not what they seem
 		"SELECT title AS where, n AS from FROM memories WHERE n / 2 > 1 AND n IS DISTINCT FROM 3 AND " +
 			search: strings.Replace("SELECT title AS where, n AS from"+behind, "WHERE ", "WHERE n IS DISTINCT FROM 3 AND ", 1) + " WHERE n / 2 > 1",
 
 		"SELECT id, (SELECT count(*) FROM people p WHERE p.id = memories.id) FROM memories WHERE " + search +
-			" AND EXISTS (SELECT FROM people WHERE people.id = memories.id) AND title ~ '(?=x)'": "SELECT id, (SELECT count(*) FROM pgconsent_gate.door_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET", " AND EXISTS (SELECT FROM pgconsent_gate.door_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
+			" AND EXISTS (SELECT FROM people WHERE people.id = memories.id) AND title ~ '(?=x)'": "SELECT id, " +
+			"(SELECT count(*) FROM pgconsent_gate.door_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET",
+			" AND EXISTS (SELECT FROM pgconsent_gate.door_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
 
 		// row security reaches the same index
 		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                "",

@@ -313,7 +313,8 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 				}
 				continue
 			}
-			if signedPath := result.Path == verdict.PathSigned; signedPath != side.gate || !signedPath && c.reason != "*" && !strings.Contains(result.RowSecurityReason, c.reason) {
+			if signedPath := result.Path == verdict.PathSigned; signedPath != side.gate || !signedPath && c.reason != "*" &&
+				!strings.Contains(result.RowSecurityReason, c.reason) {
 				t.Errorf("%s: door %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}
 		}

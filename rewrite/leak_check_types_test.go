@@ -77,9 +77,12 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 // it is read. It is opaque where somebody has made an operator or a function of the name, or its check runs code of
 // others; a cast to it is not leak-safe.
 func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
-	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$'); CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
-		CREATE DOMAIN label AS varchar(40) NOT NULL; CREATE DOMAIN labels AS text[]; CREATE DOMAIN number AS bigint CHECK (VALUE > 0); CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
-		ALTER TABLE memories ADD mail email, ADD work work_email, ADD price amount, ADD name label DEFAULT 'a', ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
+	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$');
+		CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
+		CREATE DOMAIN label AS varchar(40) NOT NULL; CREATE DOMAIN labels AS text[]; CREATE DOMAIN number AS bigint CHECK (VALUE > 0);
+		CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
+		ALTER TABLE memories ADD mail email, ADD work work_email, ADD price amount, ADD name label DEFAULT 'a',
+		ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
 	of := func(r *Rewriter, condition string, signedPath bool) {
 		t.Helper()
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
@@ -125,7 +128,8 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 // sent to row security, which reads the whole table.
 func TestDoorIsForWhatORMsWrite(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned,
-		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open'); ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
+		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open');
+			ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
 	for sql, signedPath := range map[string]bool{
 		"SELECT id FROM memories WHERE at = 'open'::stage AND body ILIKE '%x%'":                               true,
 		"SELECT id FROM memories WHERE at = CAST('open' AS stage) AND odd = 'open'::\"Odd Stage\"":            true,

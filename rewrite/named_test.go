@@ -126,8 +126,10 @@ func TestNamesOfAllRelations(t *testing.T) {
 			continue
 		}
 		var shown bool
-		if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pgconsent.shown WHERE oid = $1) OR EXISTS (SELECT FROM pg_depend AS d JOIN pgconsent.shown AS s ON s.oid = d.refobjid
-			WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass)`, relation.OID).Scan(&shown); err != nil {
+		if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM pgconsent.shown WHERE oid = $1)
+			OR EXISTS (SELECT FROM pg_depend AS d JOIN pgconsent.shown AS s ON s.oid = d.refobjid
+			WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass)`,
+			relation.OID).Scan(&shown); err != nil {
 			t.Fatal(err)
 		}
 		if shown {
@@ -149,10 +151,12 @@ func TestNamesOfAllRelations(t *testing.T) {
 // Of all indexes, those that a name in a text means are those that agents' catalogs show: of tables that show, without
 // expressions, conditions and hidden columns.
 func TestNamesOfAllIndexes(t *testing.T) {
-	r, conn := altered(t, RLS, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note); CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
+	r, conn := altered(t, RLS, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note);
+		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
 		CREATE INDEX "Whole" ON memories (id); CREATE INDEX lowered ON memories (lower(title)); CREATE INDEX partly ON memories (id) WHERE title = 'x';
 		CREATE INDEX of_hidden ON vehicles (vin); CREATE INDEX with_hidden ON vehicles (plate) INCLUDE (vin); CREATE INDEX of_shown ON vehicles (plate)`)
-	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text, EXISTS (SELECT FROM pgconsent.shown AS s WHERE s.oid = i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+	rows, err := conn.Query(context.Background(), `SELECT i.indexrelid::regclass::text, EXISTS (SELECT FROM pgconsent.shown AS s WHERE s.oid = i.indexrelid)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 		WHERE c.relnamespace = 'public'::regnamespace`)
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +227,8 @@ func TestWhatTakesNames(t *testing.T) {
 	for name := range nameTypes {
 		types = append(types, name)
 	}
-	rows, err := conn.Query(context.Background(), `SELECT p.proname, p.pronargs, array_position(p.proargtypes::oid[], t.oid) FROM pg_proc AS p JOIN pg_type AS t ON t.oid = ANY (p.proargtypes)
+	rows, err := conn.Query(context.Background(), `SELECT p.proname, p.pronargs, array_position(p.proargtypes::oid[], t.oid)
+		FROM pg_proc AS p JOIN pg_type AS t ON t.oid = ANY (p.proargtypes)
 		WHERE p.pronamespace = 'pg_catalog'::regnamespace AND t.typname = ANY ($1)`, types)
 	if err != nil {
 		t.Fatal(err)

@@ -22,13 +22,15 @@ func TestExactTwin(t *testing.T) {
 		`SELECT "E" <=> '[1]', id FROM "S"."T" t ORDER BY 1 LIMIT 5`: {
 			`SELECT "E" <=> '[1]', id FROM (SELECT * FROM "S"."T" t OFFSET 0) AS t ORDER BY 1 LIMIT 5`, `FROM "S"."T" t WHERE "E" IS NOT NULL`},
 		`SELECT id, a <-> (b || a)::vector AS d FROM "S"."from" ORDER BY d LIMIT 5`: {
-			`SELECT id, a <-> (b || a)::vector AS d FROM (SELECT * FROM "S"."from" OFFSET 0) AS "from" ORDER BY d LIMIT 5`, `FROM "S"."from" WHERE a IS NOT NULL AND b IS NOT NULL`},
+			`SELECT id, a <-> (b || a)::vector AS d FROM (SELECT * FROM "S"."from" OFFSET 0) AS "from" ` +
+				`ORDER BY d LIMIT 5`, `FROM "S"."from" WHERE a IS NOT NULL AND b IS NOT NULL`},
 		"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes ORDER BY emb <-> '[1]' LIMIT 2": {
 			"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS " +
 				"notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 2",
 			"FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes WHERE emb IS NOT NULL"},
 		`SELECT "S".n.id FROM "S".n WHERE a = 1 AND "S".n.b ORDER BY "S".n.e <-> '[1]', n.id LIMIT 3`: {
-			`SELECT n.id FROM (SELECT * FROM "S".n WHERE a = 1 AND "S".n.b OFFSET 0) AS n ORDER BY n.e <-> '[1]', n.id LIMIT 3`, `FROM "S".n WHERE "S".n.e IS NOT NULL AND (a = 1 AND "S".n.b)`},
+			`SELECT n.id FROM (SELECT * FROM "S".n WHERE a = 1 AND "S".n.b OFFSET 0) AS n ORDER BY n.e <-> '[1]', n.id LIMIT 3`, `FROM "S".n ` +
+				`WHERE "S".n.e IS NOT NULL AND (a = 1 AND "S".n.b)`},
 		"SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM s.t) AS t WHERE a IS NOT DISTINCT FROM 1 ORDER BY e <-> '[1]' LIMIT 1": {
 			"SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM (SELECT * FROM s.t) AS t WHERE a IS NOT DISTINCT " +
 				"FROM 1 OFFSET 0) AS t ORDER BY e <-> '[1]' LIMIT 1", "FROM (SELECT * FROM s.t) AS t WHERE e IS NOT NULL AND (a IS NOT DISTINCT FROM 1)"},

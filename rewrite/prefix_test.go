@@ -42,7 +42,8 @@ func TestPrefixSearch(t *testing.T) {
 	}
 	// PostgreSQL agrees about what they mean.
 	var differ int
-	if err := conn.QueryRow(context.Background(), `SELECT count(*) FROM (VALUES ('abc'), ('abcd'), ('ab'), (''), ('ABC'), (NULL), ('xabc'), ('abc%'), ('äbc')) AS v (x),
+	if err := conn.QueryRow(context.Background(), `SELECT count(*)
+		FROM (VALUES ('abc'), ('abcd'), ('ab'), (''), ('ABC'), (NULL), ('xabc'), ('abc%'), ('äbc')) AS v (x),
 		(VALUES ('abc'), ('a'), ('ä'), ('abc ')) AS p (y) WHERE (x LIKE y || '%') IS DISTINCT FROM (x ^@ y)`).Scan(&differ); err != nil || differ != 0 {
 		t.Errorf("%d differ, %v", differ, err)
 	}

@@ -18,7 +18,8 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE owners (id bigint PRIMARY KEY, agreed text);
 		CREATE TYPE state AS ENUM ('open', 'closed');
 		CREATE TABLE papers (id bigint PRIMARY KEY, owner bigint, part text, title text, price numeric(10,2) UNIQUE, state state, made date, words tsvector);
-		CREATE INDEX ON papers (part, title); CREATE INDEX ON papers (lower(title)); CREATE INDEX ON papers (state); CREATE INDEX ON papers USING gin (words)`).ReadAll(); err != nil {
+		CREATE INDEX ON papers (part, title); CREATE INDEX ON papers (lower(title)); CREATE INDEX ON papers (state);
+		CREATE INDEX ON papers USING gin (words)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})

@@ -94,7 +94,9 @@ func TestFoundByKey(t *testing.T) {
 			"JOIN public.people p ON p.id = m.user_id WHERE m.found @@ words AND n > 1 AND m.id = ANY " +
 			"(ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, plainto_tsquery('english', $1) AS " +
 			"w (words) WHERE m.found @@ words AND n > 1)) AND " + leaky,
-		"SELECT m.id FROM memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND lpad(m.title, 3) = 'x'": "SELECT m.id FROM public.memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, to_tsquery('a | b') WHERE found @@ to_tsquery)) AND lpad(m.title, 3) = 'x'",
+		"SELECT m.id FROM memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND lpad(m.title, 3) = 'x'": "SELECT m.id " +
+			"FROM public.memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND m.id = ANY (ARRAY(SELECT m.id " +
+			"FROM pgconsent_gate.door_public_memories AS m, to_tsquery('a | b') WHERE found @@ to_tsquery)) AND lpad(m.title, 3) = 'x'",
 		"SELECT m.id FROM memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ r AND lpad(m.title, " +
 			"3) = 'x'": "SELECT m.id FROM public.memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ " +
 			"r AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, to_tsquery('b') " +

@@ -10,8 +10,9 @@ func TestTableOIDOfCatalogs(t *testing.T) {
 	r := rewriter(t, RLS)
 	const constant = "::pg_catalog.regclass::pg_catalog.oid"
 	for sql, want := range map[string]string{
-		"SELECT c.tableoid FROM pg_class c":                                                  "SELECT ('pg_catalog.pg_class'" + constant + ") AS tableoid FROM",
-		"SELECT c.tableoid AS x, -c.tableoid::int FROM pg_class c":                           "SELECT ('pg_catalog.pg_class'" + constant + ") AS x, -('pg_catalog.pg_class'" + constant + ")::int FROM",
+		"SELECT c.tableoid FROM pg_class c": "SELECT ('pg_catalog.pg_class'" + constant + ") AS tableoid FROM",
+		"SELECT c.tableoid AS x, -c.tableoid::int FROM pg_class c": "SELECT ('pg_catalog.pg_class'" + constant +
+			") AS x, -('pg_catalog.pg_class'" + constant + ")::int FROM",
 		"SELECT pg_am.tableoid FROM pg_catalog.pg_am ORDER BY pg_am.tableoid":                "ORDER BY ('pg_catalog.pg_am'" + constant + ")",
 		"SELECT (SELECT c.tableoid) FROM pg_class c":                                         "(SELECT ('pg_catalog.pg_class'" + constant + ") AS tableoid)",
 		"SELECT p.tableoid FROM people p, pg_class c":                                        "SELECT p.tableoid FROM",

@@ -29,7 +29,8 @@ func named(t *testing.T, template, text string) bool {
 // A named statement is its tokens: words in any case, a constant or a parameter for each of its parameters, and
 // everything else as it stands there. Each token is changed in turn.
 func TestNamedStatementsToTheToken(t *testing.T) {
-	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`
+	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e ` +
+		`WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`
 	source, refused := sqltext.Scan(template)
 	if refused != nil {
 		t.Fatal(refused)

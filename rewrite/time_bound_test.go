@@ -14,7 +14,8 @@ import (
 func TestTimeBounds(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RLS,
-		`ALTER TABLE memories ADD at timestamptz, ADD local timestamp, ADD day date, ADD loose timestamptz, ADD n int, ADD date_of text; CREATE INDEX ON memories (at); CREATE INDEX ON memories (n, local); CREATE INDEX ON memories (day)`)
+		`ALTER TABLE memories ADD at timestamptz, ADD local timestamp, ADD day date, ADD loose timestamptz, ADD n int, ADD date_of text;
+			CREATE INDEX ON memories (at); CREATE INDEX ON memories (n, local); CREATE INDEX ON memories (day)`)
 	for condition, want := range map[string]string{
 		"at >= CURRENT_DATE - interval '7 days'": "at >= (CURRENT_DATE " +
 			"- interval '7 days')::pg_catalog.timestamptz",
@@ -114,15 +115,18 @@ func TestTimeBounds(t *testing.T) {
 			"timestamp '2024-04-07 01:45'", "date '2024-03-10' + interval '2 hours'"} {
 			for _, operator := range []string{"=", "<", "<=", ">", ">="} {
 				var differ int
-				err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM set_config('timezone', '%[1]s', false), LATERAL (SELECT v FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', NULL]::timestamptz[]) v
-					UNION ALL SELECT (%[2]s)::timestamptz + g * interval '15 minutes' FROM generate_series(-12, 12) g) q WHERE (v %[3]s %[2]s) IS DISTINCT FROM (v %[3]s (%[2]s)::pg_catalog.timestamptz)`, zone, bound, operator)).Scan(&differ)
+				err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM set_config('timezone', '%[1]s', false),
+					LATERAL (SELECT v FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', NULL]::timestamptz[]) v
+					UNION ALL SELECT (%[2]s)::timestamptz + g * interval '15 minutes' FROM generate_series(-12, 12) g) q
+					WHERE (v %[3]s %[2]s) IS DISTINCT FROM (v %[3]s (%[2]s)::pg_catalog.timestamptz)`, zone, bound, operator)).Scan(&differ)
 				if err != nil || differ != 0 {
 					t.Errorf("%s: %s %s: %d differ, %v", zone, operator, bound, differ, err)
 				}
 				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // of a column without a zone only dates are
 					continue
 				}
-				err = conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', '2024-03-31 00:00', '1900-01-01', '2011-12-30 00:00:01', (%[1]s)::timestamp, NULL]::timestamp[]) v
+				err = conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01',
+					'2024-03-31 00:00', '1900-01-01', '2011-12-30 00:00:01', (%[1]s)::timestamp, NULL]::timestamp[]) v
 					WHERE (v %[2]s %[1]s) IS DISTINCT FROM (v %[2]s (%[1]s)::pg_catalog.timestamp)`, bound, operator)).Scan(&differ)
 				if err != nil || differ != 0 {
 					t.Errorf("without a zone: %s %s: %d differ, %v", operator, bound, differ, err)

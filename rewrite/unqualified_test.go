@@ -13,17 +13,20 @@ func TestSchemaBeforeColumns(t *testing.T) {
 	r, _ := altered(t, Auto, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())
 	for sql, want := range map[string]string{
-		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:                     "gate",
-		`SELECT COUNT(*) FROM (SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body"::text LIKE $1 OFFSET $2) AS "sub"`:                 "gate",
-		`SELECT "public"."memories".* FROM "public"."memories" WHERE "public"."memories"."body" ILIKE '%x%'`:                                                                "gate",
-		`SELECT public . memories . id FROM memories WHERE body ILIKE '%x%' AND EXISTS (SELECT FROM people WHERE public.people.user_id = public.memories.user_id)`:          "gate",
-		`SELECT m.id FROM memories m WHERE m.id IN (SELECT public.memories.id FROM memories WHERE public.memories.body ILIKE '%x%')`:                                        "gate",
-		`SELECT public.memories.title FROM (public.memories JOIN people USING (user_id)) AS memories WHERE body ILIKE '%x%'`:                                                "kept",
-		`SELECT public.memories.title FROM memories, (SELECT 1) WHERE body ILIKE '%x%'`:                                                                                     "kept",
-		`SELECT public.memories.nothing FROM memories WHERE body ILIKE '%x%'`:                                                                                               "kept",
-		`SELECT (SELECT public.memories.title FROM people AS memories LIMIT 1) FROM memories WHERE body ILIKE '%x%'`:                                                        "kept",
-		`SELECT public.memories.title FROM memories, LATERAL (SELECT 1 FROM people AS memories WHERE public.memories.user_id = memories.user_id) q WHERE body ILIKE '%x%'`:  "kept",
-		`WITH memories AS (SELECT 'a' AS title) SELECT public.memories.title FROM public.memories JOIN (SELECT title FROM memories) q USING (title) WHERE body ILIKE '%x%'`: "gate",
+		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:     "gate",
+		`SELECT COUNT(*) FROM (SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body"::text LIKE $1 OFFSET $2) AS "sub"`: "gate",
+		`SELECT "public"."memories".* FROM "public"."memories" WHERE "public"."memories"."body" ILIKE '%x%'`:                                                "gate",
+		`SELECT public . memories . id FROM memories WHERE body ILIKE '%x%' ` +
+			`AND EXISTS (SELECT FROM people WHERE public.people.user_id = public.memories.user_id)`: "gate",
+		`SELECT m.id FROM memories m WHERE m.id IN (SELECT public.memories.id FROM memories WHERE public.memories.body ILIKE '%x%')`: "gate",
+		`SELECT public.memories.title FROM (public.memories JOIN people USING (user_id)) AS memories WHERE body ILIKE '%x%'`:         "kept",
+		`SELECT public.memories.title FROM memories, (SELECT 1) WHERE body ILIKE '%x%'`:                                              "kept",
+		`SELECT public.memories.nothing FROM memories WHERE body ILIKE '%x%'`:                                                        "kept",
+		`SELECT (SELECT public.memories.title FROM people AS memories LIMIT 1) FROM memories WHERE body ILIKE '%x%'`:                 "kept",
+		`SELECT public.memories.title FROM memories, LATERAL (SELECT 1 FROM people AS memories WHERE public.memories.user_id = memories.user_id) q ` +
+			`WHERE body ILIKE '%x%'`: "kept",
+		`WITH memories AS (SELECT 'a' AS title) SELECT public.memories.title FROM public.memories ` +
+			`JOIN (SELECT title FROM memories) q USING (title) WHERE body ILIKE '%x%'`: "gate",
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {
@@ -40,7 +43,8 @@ func TestSchemaBeforeColumns(t *testing.T) {
 // The table's name then stands first: it may be any word, glued to what is before it, and behind a comment.
 func TestSchemaIsTakenAwayWhole(t *testing.T) {
 	r, _ := altered(t, Auto,
-		`CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories; CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
+		`CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories;
+			CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
 	r = r.WithSizes(sizes())
 	for _, sql := range []string{
 		`SELECT"public".memories.id FROM memories WHERE NOT"public".memories.body ILIKE '%x%' AND"public".memories.title = 'x'`,

@@ -142,7 +142,8 @@ func TestAuditInDatabase(t *testing.T) {
 
 	// Somebody with all rights changes a record.
 	i.exec(t,
-		`ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; UPDATE pgconsent.audit_record SET line = replace(line, '"tag":"SELECT"', '"tag":"DELETE"') WHERE line LIKE '%"kind":"decision"%'; ALTER TABLE pgconsent.audit_record ENABLE TRIGGER ALL`)
+		`ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; UPDATE pgconsent.audit_record SET line = replace(line, '"tag":"SELECT"', '"tag":"DELETE"')
+			WHERE line LIKE '%"kind":"decision"%'; ALTER TABLE pgconsent.audit_record ENABLE TRIGGER ALL`)
 	out, _, code = call(t, "", "audit", "verify", "-c", i.config)
 	if code != exitError || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "NOT PROVED: audit_record: the trigger pgconsent_refuse ") {
 		t.Errorf("verify of what was changed: %d %s", code, out)

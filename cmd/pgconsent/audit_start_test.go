@@ -45,7 +45,8 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			mount := fmt.Sprintf(
-				`cp -a %[1]s %[2]s && mount -t tmpfs -o size=2m tmpfs %[1]s && cp -a %[2]s/. %[1]s/ && rm -r %[2]s && { %[3]s; } 2>/dev/null && exec "$0" "$@"`, disk, saved, broken.begin)
+				`cp -a %[1]s %[2]s && mount -t tmpfs -o size=2m tmpfs %[1]s && cp -a %[2]s/. %[1]s/ && rm -r %[2]s && { %[3]s; `+
+					`} 2>/dev/null && exec "$0" "$@"`, disk, saved, broken.begin)
 			p, address := i.servingBy(t, []string{"unshare", "-m", "sh", "-c", mount})
 			inside := func(args ...string) (string, int) {
 				t.Helper()

@@ -91,7 +91,8 @@ func explainsContracts(t *testing.T, config string) {
 		parts []string
 	}{
 		{
-			`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`, exitOK, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
+			`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`,
+			exitOK, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
 		{`SELECT id FROM "Boundary" WHERE id = 'x' LIMIT 1`, exitOK, []string{`"object":"boundary","vessel":"user"`, `"by_key":true`}},
 		{`SELECT description FROM "Agreement" LIMIT 5`, exitError,
 			[]string{`"object":"agreement","vessel":"shared"`, `"source":"structured"`,
@@ -115,9 +116,11 @@ func TestDoctorNamesFailingCalls(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE TABLE memory (id integer PRIMARY KEY, owner text, title text, secret text); CREATE TABLE log (id integer);
-CREATE FUNCTION titles() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT title FROM memory'; CREATE FUNCTION headline(m memory) RETURNS text LANGUAGE sql STABLE AS 'SELECT m.title';
+CREATE FUNCTION titles() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT title FROM memory';
+CREATE FUNCTION headline(m memory) RETURNS text LANGUAGE sql STABLE AS 'SELECT m.title';
 CREATE FUNCTION fine() RETURNS integer LANGUAGE sql STABLE AS 'SELECT 1'; CREATE TABLE task (id integer PRIMARY KEY, owner text, body text);
-CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (1); RETURN NEW; END'; CREATE TRIGGER logging AFTER UPDATE ON task FOR EACH ROW EXECUTE FUNCTION logs()`).ReadAll(); err != nil {
+CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (1); RETURN NEW; END';
+CREATE TRIGGER logging AFTER UPDATE ON task FOR EACH ROW EXECUTE FUNCTION logs()`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()

@@ -96,7 +96,8 @@ func TestPolicyShow(t *testing.T) {
 	for _, want := range []string{
 		"user  uuid: the configuration gives each agent one",
 		"table public.memories", "user_id is the agent's user   policy.yaml:6:9",
-		`everybody reached by public.memory_participants (memory_id = id) → public.people (id = person_id) has consent_status = "granted"; a row without anybody to ask shows`,
+		`everybody reached by public.memory_participants (memory_id = id) → public.people (id = person_id) has consent_status = "granted"; ` +
+			`a row without anybody to ask shows`,
 		"memories.user_id = (SELECT attr('user'))::uuid",
 		"one of these holds", "it does certainly not hold that", "the condition (notes.id > '5'::int8)   policy.yaml:",
 		"columns: id, and no other", "agents write nothing",

@@ -84,7 +84,8 @@ func seedCommands(t *testing.T, access announced) {
 		return out
 	}
 	// Lines 109-113. What a vet has told is told further with the vet's consent, and that of whoever speaks for the dog.
-	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella --access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
+	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella ` +
+		`--access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
 	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // who has not consented
 	id, _, _ := strings.Cut(told(raw, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
 	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
@@ -109,12 +110,15 @@ func seedCommands(t *testing.T, access announced) {
 	told("privacy audit --subject dog:bella", exitOK, id, "human:sean", "si:old_agent")
 	// Lines 71-79.
 	exec(
-		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
+		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) ` +
+			`VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
 	const note = `"Generalized from direct care experience. No identifying details — applies to breed, not individual."`
 	told(
-		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * --abstraction-note `+note, exitOK, "in ash\n  granted to  *\n")
+		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * `+
+			`--abstraction-note `+note, exitOK, "in ash\n  granted to  *\n")
 	if n := number(t, owner,
-		`SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
+		`SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' `+
+			`AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
 		t.Errorf("%d beliefs", n)
 	}
 }

@@ -75,7 +75,8 @@ func TestTwoServesSweep(t *testing.T) {
 	})
 	exec(fmt.Sprintf(`INSERT INTO notes SELECT n, CASE WHEN n %% 2 = 0 THEN 'stays' ELSE 's' || (n / 2) %% %d END FROM generate_series(1, %d) n;
 		CREATE TABLE gone (id int);
-		CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.004); INSERT INTO public.gone VALUES (OLD.id); RETURN OLD; END';
+		CREATE FUNCTION gone() RETURNS trigger
+			LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.004); INSERT INTO public.gone VALUES (OLD.id); RETURN OLD; END';
 		CREATE TRIGGER gone BEFORE DELETE ON notes FOR EACH ROW EXECUTE FUNCTION gone()`, subjects, 2*subjects*each))
 	pages := []string{demos.Free(t), demos.Free(t)}
 	var programs []*program

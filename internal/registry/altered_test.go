@@ -69,7 +69,8 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 					t.Errorf("%s, %s: the end is not recorded: %+v, %v", ada, change, out, err)
 				}
 				var inForce, void int
-				if err := conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE state = 'given' OR categories <> '{}' OR purposes <> '{}'), count(*) FILTER (WHERE void_before >= now() - interval '1 hour')
+				if err := conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE state = 'given' OR categories <> '{}' OR purposes <> '{}'),
+					count(*) FILTER (WHERE void_before >= now() - interval '1 hour')
 					FROM pgconsent.consent_current WHERE subject = $1`, ada).Scan(&inForce, &void); err != nil || inForce != 0 || name != "erased" && void != 1 {
 					t.Errorf("%s, %s: after it %d are in force, what was before is void in %d (%v)", ada, change, inForce, void, err)
 				}
@@ -91,7 +92,8 @@ func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
 	must(t, r, consent.Command{Do: consent.Appoint, Subject: "ada", Guardian: "sean", By: owner})
 	must(t, r, consent.Command{Do: consent.Dismiss, Subject: "ada", Guardian: "sean", By: owner})
 	must(t, r, grant("bob", consent.Temporary))
-	alter(t, conn, `UPDATE pgconsent.consent_record SET event = 'appointed', state = (SELECT state FROM pgconsent.consent_record WHERE event = 'appointed') WHERE event = 'dismissed';
+	alter(t, conn, `UPDATE pgconsent.consent_record SET event = 'appointed',
+		state = (SELECT state FROM pgconsent.consent_record WHERE event = 'appointed') WHERE event = 'dismissed';
 		INSERT INTO pgconsent.consent_guardian SELECT 'ada', 'sean', max(number) FROM pgconsent.consent_record WHERE event = 'appointed'`)
 	var tampered *TamperedError
 	for _, do := range []consent.Action{consent.Grant, consent.Revoke, consent.Erase, consent.Report} {

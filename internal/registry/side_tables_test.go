@@ -28,7 +28,8 @@ func TestWhatStandsBesideIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const forge, unlock, lock = "INSERT INTO pgconsent.sweep_note (subject, what, code) VALUES ('ada', 'deleted', %s)", "ALTER TABLE pgconsent.outbox DISABLE TRIGGER pgconsent_refuse; ",
+	const forge, unlock, lock = "INSERT INTO pgconsent.sweep_note (subject, what, code) VALUES ('ada', 'deleted', %s)",
+		"ALTER TABLE pgconsent.outbox DISABLE TRIGGER pgconsent_refuse; ",
 		"; ALTER TABLE pgconsent.outbox ENABLE ALWAYS TRIGGER pgconsent_refuse"
 	for _, change := range []struct{ do, undo string }{
 		{"CREATE TABLE kept AS TABLE pgconsent.outbox; " + unlock + "DELETE FROM pgconsent.outbox" + lock, "INSERT INTO pgconsent.outbox TABLE kept"},

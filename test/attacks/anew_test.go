@@ -33,17 +33,25 @@ var anew = []struct {
 		CREATE TABLE ints (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v int[]); CREATE INDEX ON ints USING gist (v gist__int_ops);
 		CREATE TABLE geo (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v box); CREATE INDEX ON geo USING gist (v);
 		CREATE TABLE pts (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v point); CREATE INDEX ON pts USING gist (v) WHERE owner <> '';
-		CREATE TABLE spans (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v text); CREATE INDEX ON spans USING gist (numrange(0, length(v) * 1e306));
+		CREATE TABLE spans (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v text);
+		CREATE INDEX ON spans USING gist (numrange(0, length(v) * 1e306));
 		CREATE TABLE pairs (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v pair); CREATE INDEX ON pairs (v);
-		CREATE TABLE sums (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v numeric); CREATE INDEX ON sums USING brin (v numeric_minmax_multi_ops(values_per_range = 8)) WITH (pages_per_range = 1);
+		CREATE TABLE sums (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v numeric);
+		CREATE INDEX ON sums USING brin (v numeric_minmax_multi_ops(values_per_range = 8)) WITH (pages_per_range = 1);
 		CREATE TABLE days (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, v date); CREATE INDEX ON days USING gist (v);
-		INSERT INTO booked (owner, v) VALUES ('me', '[1,2]'); INSERT INTO ints (owner, v) VALUES ('me', '{1,2}'); INSERT INTO geo (owner, v) SELECT 'me', box(point(g, g), point(g + 1, g + 1)) FROM generate_series(1, 5) g;
-		INSERT INTO pts (owner, v) SELECT 'me', point(g, g) FROM generate_series(1, 5) g; INSERT INTO spans (owner, v) SELECT 'me', repeat('x', g) FROM generate_series(1, 5) g; INSERT INTO pairs (owner, v) SELECT 'me', row(g, '{}')::pair FROM generate_series(1, 5) g;
+		INSERT INTO booked (owner, v) VALUES ('me', '[1,2]'); INSERT INTO ints (owner, v) VALUES ('me', '{1,2}');
+		INSERT INTO geo (owner, v) SELECT 'me', box(point(g, g), point(g + 1, g + 1)) FROM generate_series(1, 5) g;
+		INSERT INTO pts (owner, v) SELECT 'me', point(g, g) FROM generate_series(1, 5) g; INSERT INTO spans (owner, v) SELECT 'me', repeat('x', g)
+		FROM generate_series(1, 5) g; INSERT INTO pairs (owner, v) SELECT 'me', row(g, '{}')::pair FROM generate_series(1, 5) g;
 		INSERT INTO sums (owner, v) SELECT 'me', g FROM generate_series(1, 2) g; INSERT INTO days (owner, v) VALUES ('me', '2024-01-01');`,
-		[2]string{`INSERT INTO geo (owner, v) SELECT 'other', box(point(g, g), point(g + 1, g + 1)) FROM generate_series(1, 2000) g; INSERT INTO booked (owner, v) SELECT 'me2', numrange(123456 + 2 * g, 123457 + 2 * g) FROM generate_series(1, 2000) g;
-			INSERT INTO ints (owner, v) SELECT 'other', ARRAY[g, g + 1, g + 7] FROM generate_series(1, 3000) g; INSERT INTO pts (owner, v) SELECT 'other', point(g, g) FROM generate_series(1, 2000) g;
-			INSERT INTO spans (owner, v) SELECT 'other', repeat('x', 1 + g % 9) FROM generate_series(1, 2000) g; INSERT INTO pairs (owner, v) VALUES ('other', row(77, '{}')::pair);
-			INSERT INTO sums (owner, v) SELECT 'other', 10 + g * g / 7.0 FROM generate_series(1, 40) g; INSERT INTO days (owner, v) SELECT 'other', '2024-01-01'::date + g % 900 FROM generate_series(1, 3000) g; VACUUM ANALYZE`, `VACUUM ANALYZE`},
+		[2]string{`INSERT INTO geo (owner, v) SELECT 'other', box(point(g, g), point(g + 1, g + 1)) FROM generate_series(1, 2000) g;
+			INSERT INTO booked (owner, v) SELECT 'me2', numrange(123456 + 2 * g, 123457 + 2 * g) FROM generate_series(1, 2000) g;
+			INSERT INTO ints (owner, v) SELECT 'other', ARRAY[g, g + 1, g + 7] FROM generate_series(1, 3000) g;
+			INSERT INTO pts (owner, v) SELECT 'other', point(g, g) FROM generate_series(1, 2000) g;
+			INSERT INTO spans (owner, v) SELECT 'other', repeat('x', 1 + g % 9) FROM generate_series(1, 2000) g;
+			INSERT INTO pairs (owner, v) VALUES ('other', row(77, '{}')::pair);
+			INSERT INTO sums (owner, v) SELECT 'other', 10 + g * g / 7.0 FROM generate_series(1, 40) g;
+			INSERT INTO days (owner, v) SELECT 'other', '2024-01-01'::date + g % 900 FROM generate_series(1, 3000) g; VACUUM ANALYZE`, `VACUUM ANALYZE`},
 		of("booked ints geo pts spans pairs sums days",
 			"{ rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update], columns: [v], "+
 				"stamp: { owner: { attribute: user } }ACCEPT } }"),
@@ -63,20 +71,29 @@ var anew = []struct {
 	},
 	{
 		"what is asked anew of hidden columns",
-		`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC'; CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date'; CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC'; CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date';
+		CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE TABLE note (id int PRIMARY KEY, owner text NOT NULL, v text, salary int);
 		CREATE TABLE due (id int PRIMARY KEY, owner text NOT NULL, v text, until timestamptz CHECK (until > now()));
 		CREATE TABLE born (id int PRIMARY KEY, owner text NOT NULL, v text, born text CHECK (born::date < '2100-01-01'));
 		CREATE TABLE at (id int PRIMARY KEY, owner text NOT NULL, v text, at timestamptz, day date, CHECK (at::date >= day));
 		CREATE TABLE indexed (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE INDEX ON indexed (v); CREATE INDEX ON indexed (to_day(born));
-		CREATE TABLE few (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE INDEX ON few (v); CREATE INDEX ON few (id) WHERE to_day(born) > '2000-01-01';
-		CREATE TABLE computed (id int PRIMARY KEY, owner text NOT NULL, v text, born text, day date GENERATED ALWAYS AS (to_day(born)) STORED); CREATE TRIGGER touched BEFORE UPDATE ON computed FOR EACH ROW EXECUTE FUNCTION touched();
-		CREATE TABLE watched (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE TRIGGER watched BEFORE UPDATE ON watched FOR EACH ROW WHEN (NEW.born::date < '2100-01-01') EXECUTE FUNCTION touched();
-		CREATE TABLE divided (id int PRIMARY KEY, owner text NOT NULL, v text, n int); CREATE TRIGGER divided BEFORE UPDATE ON divided FOR EACH ROW WHEN (10 / NEW.n > 1) EXECUTE FUNCTION touched();
-		CREATE TABLE arrays (id int PRIMARY KEY, owner text NOT NULL, v text, l int[], m int[]); CREATE TRIGGER arrays BEFORE UPDATE ON arrays FOR EACH ROW WHEN (ARRAY[NEW.l, NEW.m] IS NOT NULL) EXECUTE FUNCTION touched();
-		CREATE TABLE zoned (id int PRIMARY KEY, owner text NOT NULL, v text, zone circle); CREATE TRIGGER zoned AFTER UPDATE ON zoned FOR EACH ROW WHEN (OLD.zone IS DISTINCT FROM NEW.zone) EXECUTE FUNCTION touched();
-		CREATE TABLE lines (id int PRIMARY KEY, owner text NOT NULL, v text, l lseg); CREATE TRIGGER lines AFTER UPDATE ON lines FOR EACH ROW WHEN (OLD.l < NEW.l) EXECUTE FUNCTION touched();
-		CREATE TABLE spread (id int, owner text NOT NULL, v text, born text) PARTITION BY RANGE (to_day(born)); CREATE TABLE spread_1 PARTITION OF spread FOR VALUES FROM ('2000-01-01') TO ('2021-01-01');`,
+		CREATE TABLE few (id int PRIMARY KEY, owner text NOT NULL, v text, born text); CREATE INDEX ON few (v);
+		CREATE INDEX ON few (id) WHERE to_day(born) > '2000-01-01';
+		CREATE TABLE computed (id int PRIMARY KEY, owner text NOT NULL, v text, born text, day date GENERATED ALWAYS AS (to_day(born)) STORED);
+		CREATE TRIGGER touched BEFORE UPDATE ON computed FOR EACH ROW EXECUTE FUNCTION touched();
+		CREATE TABLE watched (id int PRIMARY KEY, owner text NOT NULL, v text, born text);
+		CREATE TRIGGER watched BEFORE UPDATE ON watched FOR EACH ROW WHEN (NEW.born::date < '2100-01-01') EXECUTE FUNCTION touched();
+		CREATE TABLE divided (id int PRIMARY KEY, owner text NOT NULL, v text, n int);
+		CREATE TRIGGER divided BEFORE UPDATE ON divided FOR EACH ROW WHEN (10 / NEW.n > 1) EXECUTE FUNCTION touched();
+		CREATE TABLE arrays (id int PRIMARY KEY, owner text NOT NULL, v text, l int[], m int[]);
+		CREATE TRIGGER arrays BEFORE UPDATE ON arrays FOR EACH ROW WHEN (ARRAY[NEW.l, NEW.m] IS NOT NULL) EXECUTE FUNCTION touched();
+		CREATE TABLE zoned (id int PRIMARY KEY, owner text NOT NULL, v text, zone circle);
+		CREATE TRIGGER zoned AFTER UPDATE ON zoned FOR EACH ROW WHEN (OLD.zone IS DISTINCT FROM NEW.zone) EXECUTE FUNCTION touched();
+		CREATE TABLE lines (id int PRIMARY KEY, owner text NOT NULL, v text, l lseg);
+		CREATE TRIGGER lines AFTER UPDATE ON lines FOR EACH ROW WHEN (OLD.l < NEW.l) EXECUTE FUNCTION touched();
+		CREATE TABLE spread (id int, owner text NOT NULL, v text, born text) PARTITION BY RANGE (to_day(born));
+		CREATE TABLE spread_1 PARTITION OF spread FOR VALUES FROM ('2000-01-01') TO ('2021-01-01');`,
 		[2]string{anewColumns("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"),
 			anewColumns("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
 		of("note due born at indexed few computed watched divided arrays zoned lines spread",
@@ -97,10 +114,14 @@ var anew = []struct {
 		"what is asked anew of hidden rows that change along",
 		`SET DateStyle = 'ISO, MDY'; CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date'; CREATE TYPE pair AS (a int, j json);
 		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'), (2, 'me'), (3, 'me'), (4, 'me'), (5, 'me');
-		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, price int); INSERT INTO photo VALUES (1, 'other', 1, -5); ALTER TABLE photo ADD CHECK (price > 0) NOT VALID;
-		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, taken text); CREATE INDEX ON clip (album); CREATE INDEX ON clip (to_day(taken)); INSERT INTO clip VALUES (1, 'other', 2, '01/13/2020');
-		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, v pair); CREATE INDEX ON reel (album); CREATE INDEX ON reel (v); INSERT INTO reel VALUES (1, 'other', 3, row(1, '{}'));
-		CREATE TABLE map (id int PRIMARY KEY, album int REFERENCES album ON DELETE SET NULL, zone circle); INSERT INTO map VALUES (1, 5, '<(0,0),1e200>'); CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, price int);
+		INSERT INTO photo VALUES (1, 'other', 1, -5); ALTER TABLE photo ADD CHECK (price > 0) NOT VALID;
+		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, taken text); CREATE INDEX ON clip (album);
+		CREATE INDEX ON clip (to_day(taken)); INSERT INTO clip VALUES (1, 'other', 2, '01/13/2020');
+		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, v pair); CREATE INDEX ON reel (album);
+		CREATE INDEX ON reel (v); INSERT INTO reel VALUES (1, 'other', 3, row(1, '{}'));
+		CREATE TABLE map (id int PRIMARY KEY, album int REFERENCES album ON DELETE SET NULL, zone circle); INSERT INTO map VALUES (1, 5, '<(0,0),1e200>');
+		CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE TRIGGER map AFTER UPDATE ON map FOR EACH ROW WHEN (OLD.zone IS DISTINCT FROM NEW.zone) EXECUTE FUNCTION touched();`,
 		[2]string{"", "DELETE FROM photo; DELETE FROM clip; DELETE FROM reel; DELETE FROM map"},
 		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
@@ -112,8 +133,10 @@ var anew = []struct {
 	{
 		"virtual columns in conditions of triggers",
 		`CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-		CREATE TABLE parted (id int PRIMARY KEY, owner text NOT NULL, v text, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL); CREATE TRIGGER parted AFTER UPDATE ON parted FOR EACH ROW WHEN (OLD.share IS DISTINCT FROM NEW.share) EXECUTE FUNCTION touched();
-		CREATE TABLE whole (id int PRIMARY KEY, owner text NOT NULL, v text, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL); CREATE TRIGGER whole AFTER UPDATE ON whole FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION touched();`,
+		CREATE TABLE parted (id int PRIMARY KEY, owner text NOT NULL, v text, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL);
+		CREATE TRIGGER parted AFTER UPDATE ON parted FOR EACH ROW WHEN (OLD.share IS DISTINCT FROM NEW.share) EXECUTE FUNCTION touched();
+		CREATE TABLE whole (id int PRIMARY KEY, owner text NOT NULL, v text, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL);
+		CREATE TRIGGER whole AFTER UPDATE ON whole FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION touched();`,
 		[2]string{"INSERT INTO parted VALUES (1, 'me', 'a', 0); INSERT INTO whole VALUES (1, 'me', 'a', 0)",
 			"INSERT INTO parted VALUES (1, 'me', 'a', 1); INSERT INTO whole VALUES (1, 'me', 'a', 1)"},
 		of("parted whole",
@@ -124,8 +147,10 @@ var anew = []struct {
 	},
 	{
 		"virtual columns in conditions of triggers, of rows that change along",
-		`CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'); CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL); CREATE TRIGGER photo BEFORE UPDATE ON photo FOR EACH ROW WHEN (OLD.share > 5) EXECUTE FUNCTION touched();
+		`CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me');
+		CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE SET NULL, n int,
+			share int GENERATED ALWAYS AS (1000 / n) VIRTUAL); CREATE TRIGGER photo BEFORE UPDATE ON photo FOR EACH ROW WHEN (OLD.share > 5) EXECUTE FUNCTION touched();
 		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL); CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL);`,
 		[2]string{"INSERT INTO photo VALUES (1, 'other', 1, 0)", ""},
 		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
@@ -136,7 +161,8 @@ var anew = []struct {
 	{
 		"conditions of triggers as rows go",
 		`CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN COALESCE(NEW, OLD); END';
-		CREATE TABLE gone (id int PRIMARY KEY, owner text NOT NULL, v text, n int); CREATE TRIGGER gone BEFORE DELETE ON gone FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();`,
+		CREATE TABLE gone (id int PRIMARY KEY, owner text NOT NULL, v text, n int);
+		CREATE TRIGGER gone BEFORE DELETE ON gone FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();`,
 		[2]string{"INSERT INTO gone VALUES (1, 'me', 'a', 0)", "INSERT INTO gone VALUES (1, 'me', 'a', 1)"},
 		of("gone", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [delete]ACCEPT } }"),
 		"values",
@@ -146,8 +172,10 @@ var anew = []struct {
 	{
 		"conditions of triggers as rows go along",
 		`CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN COALESCE(NEW, OLD); END';
-		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me'); CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE CASCADE);
-		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, photo int REFERENCES photo ON DELETE CASCADE, n int); CREATE TRIGGER clip BEFORE DELETE ON clip FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();
+		CREATE TABLE album (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO album VALUES (1, 'me');
+		CREATE TABLE photo (id int PRIMARY KEY, owner text NOT NULL, album int REFERENCES album ON DELETE CASCADE);
+		CREATE TABLE clip (id int PRIMARY KEY, owner text NOT NULL, photo int REFERENCES photo ON DELETE CASCADE, n int);
+		CREATE TRIGGER clip BEFORE DELETE ON clip FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();
 		CREATE TABLE reel (id int PRIMARY KEY, owner text NOT NULL);`,
 		[2]string{"INSERT INTO photo VALUES (1, 'other', 1); INSERT INTO clip VALUES (1, 'other', 1, 0)", ""},
 		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
@@ -184,10 +212,14 @@ func of(names, said string) []string {
 // anewColumns are rows of ann's whose other columns are hidden.
 func anewColumns(salary, until, day, at, n string) string {
 	return strings.NewReplacer("SALARY", salary, "UNTIL", until, "DAY", day, "AT", at, "NUMBER", n).Replace(`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
-		INSERT INTO note VALUES (1, 'me', 'a', SALARY); ALTER TABLE note ADD CHECK (salary < 1000) NOT VALID; INSERT INTO due VALUES (1, 'me', 'a', now() + interval 'UNTIL'); INSERT INTO born VALUES (1, 'me', 'a', 'DAY');
-		INSERT INTO at VALUES (1, 'me', 'a', 'AT', '2020-01-13'); INSERT INTO indexed VALUES (1, 'me', 'a', 'DAY'); INSERT INTO few VALUES (1, 'me', 'a', 'DAY'); INSERT INTO computed VALUES (1, 'me', 'a', 'DAY');
+		INSERT INTO note VALUES (1, 'me', 'a', SALARY); ALTER TABLE note ADD CHECK (salary < 1000) NOT VALID;
+		INSERT INTO due VALUES (1, 'me', 'a', now() + interval 'UNTIL'); INSERT INTO born VALUES (1, 'me', 'a', 'DAY');
+		INSERT INTO at VALUES (1, 'me', 'a', 'AT', '2020-01-13'); INSERT INTO indexed VALUES (1, 'me', 'a', 'DAY'); INSERT INTO few VALUES (1, 'me', 'a', 'DAY');
+		INSERT INTO computed VALUES (1, 'me', 'a', 'DAY');
 		INSERT INTO watched VALUES (1, 'me', 'a', 'DAY'); INSERT INTO divided VALUES (1, 'me', 'a', NUMBER); INSERT INTO spread VALUES (1, 'me', 'a', 'DAY');
-		INSERT INTO arrays VALUES (1, 'me', 'a', array_fill(1, ARRAY[1 + NUMBER]), '{1}'); INSERT INTO zoned VALUES (1, 'me', 'a', circle(point(0, 0), power(1e200::float8, NUMBER))); INSERT INTO lines VALUES (1, 'me', 'a', lseg(point(-1e308 * NUMBER, 0), point(1e308 * NUMBER, 1)))`)
+		INSERT INTO arrays VALUES (1, 'me', 'a', array_fill(1, ARRAY[1 + NUMBER]), '{1}');
+		INSERT INTO zoned VALUES (1, 'me', 'a', circle(point(0, 0), power(1e200::float8, NUMBER)));
+		INSERT INTO lines VALUES (1, 'me', 'a', lseg(point(-1e308 * NUMBER, 0), point(1e308 * NUMBER, 1)))`)
 }
 
 const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
@@ -264,12 +296,18 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 
 // Indexes, checks, keys and the like that tell nothing are the agents' to write without a word, and tell nothing.
 const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE EXTENSION cube; CREATE TYPE mood AS ENUM ('sad', 'glad');
-	CREATE TABLE free (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, during tstzrange, days daterange, whole int8range, m numeric, doc jsonb, words text[], mood mood, at timestamptz, shape box, near cube, net inet, spans int4multirange,
-		EXCLUDE USING gist (owner WITH =, during WITH &&), salary int CHECK (salary < 1000), kind varchar(9) CHECK (kind IN ('x', 'y')), born text CHECK (born::json ->> 'x' IS NULL), gone boolean NOT NULL DEFAULT false,
+	CREATE TABLE free (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, during tstzrange, days daterange, whole int8range,
+		m numeric, doc jsonb, words text[], mood mood, at timestamptz, shape box, near cube, net inet, spans int4multirange,
+		EXCLUDE USING gist (owner WITH =, during WITH &&), salary int CHECK (salary < 1000), kind varchar(9) CHECK (kind IN ('x', 'y')),
+			born text CHECK (born::json ->> 'x' IS NULL), gone boolean NOT NULL DEFAULT false,
 		search tsvector GENERATED ALWAYS AS (to_tsvector('simple', coalesce(title, ''))) STORED, CHECK (mood::text <> 'x'));
-	CREATE INDEX ON free USING gist (days); CREATE INDEX ON free USING gist (whole); CREATE INDEX ON free USING brin (m) WITH (pages_per_range = 1); CREATE INDEX ON free (m); CREATE INDEX ON free USING gin (doc); CREATE INDEX ON free USING gin (words);
-	CREATE INDEX ON free USING gin (title gin_trgm_ops); CREATE INDEX ON free USING gist (title gist_trgm_ops); CREATE INDEX ON free USING gin (search); CREATE INDEX ON free (mood, at); CREATE INDEX ON free USING spgist (shape); CREATE INDEX ON free USING gist (near);
-	CREATE INDEX ON free USING gist (net inet_ops); CREATE INDEX ON free USING gist (spans); CREATE INDEX ON free USING brin (at timestamptz_minmax_multi_ops) WITH (pages_per_range = 1); CREATE INDEX ON free (lower(kind)); CREATE INDEX ON free (salary) WHERE NOT gone;
+	CREATE INDEX ON free USING gist (days); CREATE INDEX ON free USING gist (whole); CREATE INDEX ON free USING brin (m) WITH (pages_per_range = 1);
+	CREATE INDEX ON free (m); CREATE INDEX ON free USING gin (doc); CREATE INDEX ON free USING gin (words);
+	CREATE INDEX ON free USING gin (title gin_trgm_ops); CREATE INDEX ON free USING gist (title gist_trgm_ops); CREATE INDEX ON free USING gin (search);
+	CREATE INDEX ON free (mood, at); CREATE INDEX ON free USING spgist (shape); CREATE INDEX ON free USING gist (near);
+	CREATE INDEX ON free USING gist (net inet_ops); CREATE INDEX ON free USING gist (spans);
+	CREATE INDEX ON free USING brin (at timestamptz_minmax_multi_ops) WITH (pages_per_range = 1);
+	CREATE INDEX ON free (lower(kind)); CREATE INDEX ON free (salary) WHERE NOT gone;
 	CREATE UNIQUE INDEX ON free (owner, title) WHERE title <> '';
 	INSERT INTO free (owner, title, salary, kind, born) VALUES ('me', 'mine', 5, 'x', '{}');`
 
@@ -280,11 +318,14 @@ func TestWhatCannotFailTellsNothing(t *testing.T) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, anewFree)
 		if i == 1 {
-			instance.Exec(t, db, `INSERT INTO free (owner, title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans, salary) SELECT 'other', 'title ' || g, tstzrange(now() + g * interval '1 day', NULL), daterange('2024-01-01'::date + g % 900, NULL),
-				int8range(g, g + 9), g, jsonb_build_object('a', g), ARRAY['w' || g], 'sad', now() + g * interval '1 hour', box(point(g, g), point(g + 1, g + 1)), cube(g), '10.0.0.0'::inet + g, int4multirange(int4range(g, g + 2)), g % 900
+			instance.Exec(t, db, `INSERT INTO free (owner, title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans, salary)
+				SELECT 'other', 'title ' || g, tstzrange(now() + g * interval '1 day', NULL), daterange('2024-01-01'::date + g % 900, NULL),
+				int8range(g, g + 9), g, jsonb_build_object('a', g), ARRAY['w' || g], 'sad', now() + g * interval '1 hour', box(point(g, g), point(g + 1, g + 1)), cube(g),
+				'10.0.0.0'::inet + g, int4multirange(int4range(g, g + 2)), g % 900
 				FROM generate_series(1, 1500) g ON CONFLICT DO NOTHING`)
 			instance.Exec(t, db,
-				`INSERT INTO free (owner, days, whole, m, at, shape, near, title) SELECT 'other', 'empty', '[0,9223372036854775800]', 1e300 * g, 'infinity', '(1e200,1e200),(-1e200,-1e200)', '(1e200)', 'more ' || g FROM generate_series(1, 500) g; UPDATE free SET salary = 7, kind = 'y' WHERE owner = 'me'`)
+				`INSERT INTO free (owner, days, whole, m, at, shape, near, title) SELECT 'other', 'empty', '[0,9223372036854775800]', 1e300 * g, 'infinity',
+						'(1e200,1e200),(-1e200,-1e200)', '(1e200)', 'more ' || g FROM generate_series(1, 500) g; UPDATE free SET salary = 7, kind = 'y' WHERE owner = 'me'`)
 		}
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		text := anewHead + "  free: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: " +

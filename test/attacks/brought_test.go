@@ -20,10 +20,13 @@ CREATE CAST (stage AS json) WITH FUNCTION stage_json(stage);
 CREATE FUNCTION hashed(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN hashtext($1); END $$;
 CREATE OPERATOR CLASS hashing FOR TYPE text USING hash AS OPERATOR 1 =, FUNCTION 1 hashed(text);
 CREATE FUNCTION compared(text, text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN bttextcmp($1, $2); END $$;
-CREATE OPERATOR CLASS tags FOR TYPE text[] USING gin AS OPERATOR 1 && (anyarray, anyarray), OPERATOR 2 @> (anyarray, anyarray), OPERATOR 3 <@ (anyarray, anyarray), OPERATOR 4 = (anyarray, anyarray),
-	FUNCTION 1 compared(text, text), FUNCTION 2 ginarrayextract(anyarray, internal, internal), FUNCTION 3 ginqueryarrayextract(anyarray, internal, int2, internal, internal, internal, internal),
+CREATE OPERATOR CLASS tags FOR TYPE text[] USING gin AS OPERATOR 1 && (anyarray, anyarray), OPERATOR 2 @> (anyarray, anyarray),
+OPERATOR 3 <@ (anyarray, anyarray), OPERATOR 4 = (anyarray, anyarray),
+	FUNCTION 1 compared(text, text), FUNCTION 2 ginarrayextract(anyarray, internal, internal),
+		FUNCTION 3 ginqueryarrayextract(anyarray, internal, int2, internal, internal, internal, internal),
 	FUNCTION 4 ginarrayconsistent(internal, int2, anyarray, int4, internal, internal, internal, internal), STORAGE text;
-CREATE EXTENSION citext; CREATE OR REPLACE FUNCTION replace(citext, citext, citext) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN PERFORM public.asks(); RETURN $1; END $$;
+CREATE EXTENSION citext; CREATE OR REPLACE FUNCTION replace(citext, citext, citext) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN PERFORM public.asks(); RETURN $1; END $$;
 CREATE FUNCTION wrapped(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + public.probe(1)';
 `
 
@@ -202,9 +205,11 @@ func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 // none that is signed.
 func TestDeclaredTypesSeeNoSignature(t *testing.T) {
 	const schema = `CREATE EXTENSION pg_trgm; CREATE TYPE seen AS ENUM ('s');
-CREATE FUNCTION seen_json(seen) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN IF current_query() ~ '^/\*pgconsent:v1:' THEN RAISE EXCEPTION 'signed'; END IF; RETURN '"s"'; END $$;
+CREATE FUNCTION seen_json(seen) RETURNS json
+  LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN IF current_query() ~ '^/\*pgconsent:v1:' THEN RAISE EXCEPTION 'signed'; END IF; RETURN '"s"'; END $$;
 CREATE CAST (seen AS json) WITH FUNCTION seen_json(seen);
-CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, note text); INSERT INTO w SELECT g, 'me', 'note ' || g FROM generate_series(1, 3000) g; CREATE INDEX ON w USING gin (note gin_trgm_ops); ANALYZE;`
+CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, note text); INSERT INTO w SELECT g, 'me', 'note ' || g FROM generate_series(1, 3000) g;
+CREATE INDEX ON w USING gin (note gin_trgm_ops); ANALYZE;`
 	db := pgtest.Database(t)
 	instance.Exec(t, db, schema)
 	var seen uint32

@@ -16,8 +16,10 @@ func TestAMessageIsNoMoment(t *testing.T) {
 	tier.All(t)
 	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz); CREATE TABLE notes (id int PRIMARY KEY, person int, body text);
-CREATE TABLE memo (id int PRIMARY KEY, ends timestamptz, body text); CREATE TABLE reg (id int PRIMARY KEY, person text); CREATE TABLE plain (id int PRIMARY KEY); CREATE VIEW memos AS SELECT * FROM memo;
+		instance.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz);
+CREATE TABLE notes (id int PRIMARY KEY, person int, body text);
+CREATE TABLE memo (id int PRIMARY KEY, ends timestamptz, body text); CREATE TABLE reg (id int PRIMARY KEY, person text);
+CREATE TABLE plain (id int PRIMARY KEY); CREATE VIEW memos AS SELECT * FROM memo;
 CREATE FUNCTION said() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT body FROM public.memo'; INSERT INTO plain VALUES (1)`)
 		d := instance.Database{Name: "pair", DB: db, SearchPath: []string{"public"}, Policy: `version: 1
 attributes: { user: { type: text, source: credential }, categories: { type: "text[]", source: credential } }
@@ -31,8 +33,10 @@ functions: { said: {} }
 `}
 		c := instance.Start(t, mode, d, map[string]string{"user": "me", "categories": "{ESSENTIAL}"}).Agent(t, "agent", "pair")
 		const later = "clock_timestamp() + interval '300 milliseconds'"
-		instance.Exec(t, db, `INSERT INTO people VALUES (1, 'yes', now()); INSERT INTO notes VALUES (1, 1, 'secret'); INSERT INTO memo VALUES (1, now(), 'secret'); INSERT INTO reg VALUES (77, 'p1');
-			INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, purposes, expires_at) VALUES ('p1', '*', '*', 1, 'given', 'TEMPORARY', '{ESSENTIAL}', '{}', now())`)
+		instance.Exec(t, db, `INSERT INTO people VALUES (1, 'yes', now()); INSERT INTO notes VALUES (1, 1, 'secret');
+			INSERT INTO memo VALUES (1, now(), 'secret'); INSERT INTO reg VALUES (77, 'p1');
+			INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, purposes, expires_at)
+			VALUES ('p1', '*', '*', 1, 'given', 'TEMPORARY', '{ESSENTIAL}', '{}', now())`)
 		instance.Ask(c, "PREPARE p AS SELECT * FROM memo")
 		if got := instance.Ask(c, "COPY plain FROM STDIN; SELECT * FROM memo").Multiset(); !strings.Contains(got, "0A000") {
 			t.Errorf("%s: rows that come when the agent likes, and then a rule with a clock: %s", mode.Name, got)

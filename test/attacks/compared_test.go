@@ -20,8 +20,10 @@ var (
 
 // The twins are those of two indexes, with columns of more types.
 const compared = twoIndexes + `;
-ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD day date, ADD l int[] DEFAULT '{0,1}', ADD tc text COLLATE "C" DEFAULT 'x', ADD k json DEFAULT '{}';
-ALTER TABLE small ADD v numeric DEFAULT '1e400', ADD d date DEFAULT '5000000-01-01', ADD s text DEFAULT 'x', ADD j jsonb DEFAULT '{"a": "x", "b": 0}', ADD l int[] DEFAULT '{0,1}', ADD g float8, ADD k json DEFAULT '{}';
+ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD day date, ADD l int[] DEFAULT '{0,1}',
+ADD tc text COLLATE "C" DEFAULT 'x', ADD k json DEFAULT '{}';
+ALTER TABLE small ADD v numeric DEFAULT '1e400', ADD d date DEFAULT '5000000-01-01', ADD s text DEFAULT 'x', ADD j jsonb DEFAULT '{"a": "x", "b": 0}',
+ADD l int[] DEFAULT '{0,1}', ADD g float8, ADD k json DEFAULT '{}';
 CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
 INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
 CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
@@ -45,7 +47,8 @@ INSERT INTO masked SELECT owner, n, n FROM small;
 ANALYZE`
 
 // The rule of the table is dear: what costs less would come before it.
-var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]", "big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
+var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]",
+	"big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
   masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
   odd: { rows: [ { own: { column: owner, is: user } } ] }
   aim: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update] } }
@@ -263,7 +266,8 @@ func (r comparing) statement() string {
 			return with + "SELECT count(*) FROM " + from + ", " +
 				r.one("mixed", "(SELECT * FROM mixed)",
 					"(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)",
-					"(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") + " x WHERE a = 123 AND b " + r.one("=", "<", "<>") + r.one(" 1 / x.z", " x.z", " 10 % x.z")
+					"(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") +
+				" x WHERE a = 123 AND b " + r.one("=", "<", "<>") + r.one(" 1 / x.z", " x.z", " 10 % x.z")
 		}
 		return with + "SELECT x.k FROM (SELECT a, b, c, " +
 			r.one("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") +

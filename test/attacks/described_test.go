@@ -18,7 +18,8 @@ CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
 CREATE TABLE gone (a int, b int, c int);
 CREATE TABLE notes (dropped int, id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, body varchar(40) NOT NULL DEFAULT 'n');
 ALTER TABLE notes DROP COLUMN dropped;
-CREATE TABLE cards (dropped int, id bigint PRIMARY KEY, secret text, owner text NOT NULL, number text NOT NULL DEFAULT '1234', due date NOT NULL DEFAULT '2020-01-01');
+CREATE TABLE cards (dropped int, id bigint PRIMARY KEY, secret text, owner text NOT NULL,
+  number text NOT NULL DEFAULT '1234', due date NOT NULL DEFAULT '2020-01-01');
 ALTER TABLE cards DROP COLUMN dropped;
 CREATE VIEW recent AS SELECT body, id, a + 1 AS next FROM notes;
 CREATE TABLE parted (id int, owner text, n int) PARTITION BY LIST (n);

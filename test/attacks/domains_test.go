@@ -11,8 +11,10 @@ import (
 // domainSchema is that of the gate with a domain in place of each type, over a domain, whose check no value passes in
 // the sessions of agents.
 var domainSchema = strings.Replace(gateSchema, "CREATE VIEW odd", `DO $$ DECLARE c record; BEGIN
-	FOR c IN SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'big'::regclass AND attnum > 0 AND attname NOT IN ('id', 'a') LOOP
-		EXECUTE format('CREATE DOMAIN inner_%1$s AS %2$s; CREATE DOMAIN of_%1$s AS inner_%1$s CHECK (VALUE IS NULL OR current_setting(''domains.fail'', true) IS NULL); ALTER TABLE big ALTER %1$s DROP DEFAULT, ALTER %1$s TYPE of_%1$s', c.attname, c.type);
+	FOR c IN SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+	  WHERE attrelid = 'big'::regclass AND attnum > 0 AND attname NOT IN ('id', 'a') LOOP
+		EXECUTE format('CREATE DOMAIN inner_%1$s AS %2$s; CREATE DOMAIN of_%1$s AS inner_%1$s CHECK (VALUE IS NULL OR current_setting(''domains.fail'', true) `+
+	`IS NULL); ALTER TABLE big ALTER %1$s DROP DEFAULT, ALTER %1$s TYPE of_%1$s', c.attname, c.type);
 	END LOOP;
 END $$;
 CREATE VIEW odd`, 1)

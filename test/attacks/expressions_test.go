@@ -21,7 +21,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
 	pieces := strings.Fields(
-		`a b é Z 0 9 _ - , . .. | | ( ( ) ) (?: ^ $ * + ? *? {2} {3,} {0,9} {20} [a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
+		`a b é Z 0 9 _ - , . .. | | ( ( ) ) (?: ^ $ * + ? *? {2} {3,} {0,9} {20} ` +
+			`[a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
 	pieces = append(pieces, " ", "(a|b|.)*", "(.|[a-f])+", "(a*|b+)?")
 	random := rand.New(rand.NewPCG(7, 41))
 	plain, longest := 0, 0

@@ -19,13 +19,16 @@ CREATE TABLE now_in (name text PRIMARY KEY, area int NOT NULL); INSERT INTO now_
 CREATE TABLE aim (id int PRIMARY KEY, note text); INSERT INTO aim VALUES (1, 'a'), (2, 'b');
 `
 
-const featuredTable = `CREATE TABLE T (id int PRIMARY KEY, person int NOT NULL, area int NOT NULL DEFAULT 1, body text, email text, score int, doc jsonb, n int, mail text, source int[] DEFAULT '{}', note text);
-INSERT INTO T SELECT g, g % 3, 1, (ARRAY['a lake', 'two rivers', 'the old mill'])[1 + g % 7 % 3], 'abc' || g, 10 + g % 10, jsonb_build_object('t', 'x', 'h', 0), g, 'm', ARRAY[g] FROM generate_series(1, 300) g;
+const featuredTable = `CREATE TABLE T (id int PRIMARY KEY, person int NOT NULL, area int NOT NULL DEFAULT 1, body text, email text, score int, doc jsonb,
+  n int, mail text, source int[] DEFAULT '{}', note text);
+INSERT INTO T SELECT g, g % 3, 1, (ARRAY['a lake', 'two rivers', 'the old mill'])[1 + g % 7 % 3], 'abc' || g, 10 + g % 10,
+  jsonb_build_object('t', 'x', 'h', 0), g, 'm', ARRAY[g] FROM generate_series(1, 300) g;
 INSERT INTO T VALUES (1000, 3, 1, 'an odd one', '77', 77, '{"t": "7", "h": 7}', 7, 'z', '{1000}', 'hidden');
 CREATE INDEX ON T USING gin (body gin_trgm_ops); CREATE INDEX ON T USING gin (email gin_trgm_ops); CREATE INDEX ON T USING gin (doc);`
 
 // What the second twin has otherwise: of the hidden row all, of others what the policy hides.
-const featuredTwin = `DELETE FROM T WHERE id = 1000; UPDATE T SET email = 'abcd' || 300 - id, score = 19 - id % 10, doc = jsonb_build_object('t', 'x', 'h', id), mail = 'q' || id;`
+const featuredTwin = `DELETE FROM T WHERE id = 1000; ` +
+	`UPDATE T SET email = 'abcd' || 300 - id, score = 19 - id % 10, doc = jsonb_build_object('t', 'x', 'h', id), mail = 'q' || id;`
 
 const featuredWrite = "write: { commands: [update, delete], columns: [body, n, note], accept: [references, values, conflicts] }"
 

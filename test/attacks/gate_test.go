@@ -21,8 +21,11 @@ CREATE EXTENSION pg_trgm;
 CREATE EXTENSION ltree;
 CREATE EXTENSION hstore;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
-CREATE TABLE big (n numeric, id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, f float8, f4 float4, i8 bigint, p numeric(5,2), body text NOT NULL DEFAULT 'n', found tsvector, doc jsonb, ts timestamp, tz timestamptz, d date, ta text[], m mood, mail citext, path ltree, attrs hstore, nums int[], i8s bigint[], span tstzrange, days daterange, low int4range, ns numrange, vs varchar[]);
-INSERT INTO big SELECT g, g, g % 300, g % 211, g, g, g, 1, 'plain', 'a:1 b:2', '{"a":1}', '2020-01-01', '2020-01-01', '2020-01-01', '{a}', 'sad' FROM generate_series(1, 3000) g;
+CREATE TABLE big (n numeric, id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, f float8, f4 float4, i8 bigint, p numeric(5,2), body text NOT NULL DEFAULT 'n',
+  found tsvector, doc jsonb, ts timestamp, tz timestamptz, d date, ta text[], m mood, mail citext, path ltree, attrs hstore, nums int[], i8s bigint[],
+  span tstzrange, days daterange, low int4range, ns numrange, vs varchar[]);
+INSERT INTO big SELECT g, g, g % 300, g % 211, g, g, g, 1, 'plain', 'a:1 b:2', '{"a":1}', '2020-01-01', '2020-01-01',
+  '2020-01-01', '{a}', 'sad' FROM generate_series(1, 3000) g;
 CREATE INDEX ON big (a);
 CREATE INDEX ON big USING gin (found);
 CREATE INDEX ON big USING gin (body gin_trgm_ops);

@@ -18,7 +18,8 @@ func TestLocksOfSubSelectsTellNothing(t *testing.T) {
 		`SELECT count(*) FROM ticket WHERE opened_at = 'infinity' AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR UPDATE%)`,
 		`SELECT count(*) FROM ticket WHERE opened_at = 'infinity' AND confidential = EXISTS (SELECT FROM annotation WHERE weight = 6 FOR UPDATE%)`,
 		`SELECT count(*) FROM device WHERE last_seen = 'infinity' AND household_id = ANY (ARRAY(SELECT weight FROM annotation WHERE weight = 6 FOR SHARE%))`,
-		`SELECT count(*) FROM ticket WHERE subject = 'HIDDENMARK meter 3' AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR NO KEY UPDATE%)`,
+		`SELECT count(*) FROM ticket WHERE subject = 'HIDDENMARK meter 3' ` +
+			`AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR NO KEY UPDATE%)`,
 	}
 	const free = `SELECT count(*) FROM (SELECT FROM annotation WHERE weight = 6 FOR UPDATE SKIP LOCKED) x`
 	for _, mode := range instance.Modes(instance.Both, instance.Auto) {

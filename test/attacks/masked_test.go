@@ -15,10 +15,15 @@ CREATE EXTENSION citext;
 CREATE EXTENSION pg_trgm;
 CREATE TABLE dept (id int PRIMARY KEY, owner text NOT NULL, head text);
 INSERT INTO dept VALUES (1, 'me', 'x'), (2, 'other', 'y');
-CREATE TABLE person (id int PRIMARY KEY, owner text NOT NULL, dept int REFERENCES dept, born date, at timestamp, atz timestamptz, name text, nick citext, code varchar(40), pay numeric, cents numeric(12,2), ratio float8, small real, cnt int, n8 bigint, n2 smallint, doc jsonb, note text, mail text, pin text UNIQUE, during daterange,
+CREATE TABLE person (id int PRIMARY KEY, owner text NOT NULL, dept int REFERENCES dept, born date, at timestamp, atz timestamptz,
+  name text, nick citext, code varchar(40), pay numeric, cents numeric(12,2), ratio float8, small real, cnt int, n8 bigint, n2 smallint, doc jsonb,
+  note text, mail text, pin text UNIQUE, during daterange,
   CHECK (pay IS NULL OR pay >= 0));
-INSERT INTO person SELECT g, CASE WHEN g % 5 = 0 THEN 'other' ELSE 'me' END, 1 + (g % 5 = 0)::int, date '2001-05-01' + (g % 20), timestamp '2020-05-05' + g * interval '1 minute', timestamptz '2020-02-02 00:00+00' + g * interval '1 hour', 'abc' || md5(g::text), 'ABC' || g, 'xyz' || g, 1000 + g, 100 + g % 100, 10 + g::float8 / 100, 10 + g::real / 100,
-  100 + g % 100, 1000 + g, 10 + g % 10, jsonb_build_object('t', 'x', 'hidden', g), 'note' || g, 'm' || g, 'p' || g, daterange(date '2001-05-01' + (g % 20), NULL) FROM generate_series(1, 200) g;
+INSERT INTO person SELECT g, CASE WHEN g % 5 = 0 THEN 'other' ELSE 'me' END, 1 + (g % 5 = 0)::int, date '2001-05-01' + (g % 20),
+  timestamp '2020-05-05' + g * interval '1 minute', timestamptz '2020-02-02 00:00+00' + g * interval '1 hour', 'abc' || md5(g::text), 'ABC' || g, 'xyz' || g,
+  1000 + g, 100 + g % 100, 10 + g::float8 / 100, 10 + g::real / 100,
+  100 + g % 100, 1000 + g, 10 + g % 10, jsonb_build_object('t', 'x', 'hidden', g), 'note' || g, 'm' || g, 'p' || g,
+  daterange(date '2001-05-01' + (g % 20), NULL) FROM generate_series(1, 200) g;
 CREATE INDEX ON person (born);
 CREATE INDEX ON person (name text_pattern_ops);
 CREATE INDEX ON person (pay, id);
@@ -59,18 +64,25 @@ tables:
       doc: { keys: { t: string } }
       mail: { mask: null }
     write: { commands: [update, delete], columns: [note], accept: [references] }
-  visit: { rows: [ { own: { column: owner, is: user } }, { visible: { person: { id: person } } } ], write: { commands: [insert, update, delete], columns: [id, person, day, pay], stamp: { owner: { attribute: user } }, accept: [conflicts] } }
+  visit: { rows: [ { own: { column: owner, is: user } }, { visible: { person: { id: person } } } ],
+    write: { commands: [insert, update, delete], columns: [id, person, day, pay], stamp: { owner: { attribute: user } }, accept: [conflicts] } }
 views: { young: {} }
 `
 
 // maskedTwins make other values of one that look the same under the masks: zeros of either sign, ends of types, and
 // texts of other lengths among them.
 var maskedTwins = []string{
-	`UPDATE person SET ratio = '-0', small = '-0', pay = 0 WHERE id = 1; UPDATE person SET ratio = '-infinity', small = 'infinity', born = '-infinity', at = 'infinity', atz = '-infinity' WHERE id = 2`,
-	`UPDATE person SET born = date '2001-05-31' - (id % 20), at = timestamp '2020-05-05 23:59:59' - (id || ' minutes')::interval, atz = timestamptz '2020-11-30 00:00+00' - id * interval '1 hour', name = 'abc' || left(md5('x' || id), 20) || repeat('z', id), nick = 'ABCq' || 300 - id, code = 'xyz' || (900 - id),
-		pay = 1999.123456789012345678901234567890 - id, cents = 199.99 - 0.5 * (id % 100), ratio = 19.999 - id::float8 / 100, small = 19.9 - id::real / 100, cnt = 199 - id % 100, n8 = 1999 - id, n2 = 19 - id % 10,
-		doc = jsonb_build_object('t', 'x', 'other', repeat('secret', id), 'z', jsonb_build_array(id, id)), mail = 'zzz' || id, pin = 'q' || id, during = daterange(date '2001-05-31' - (id % 20), NULL);
-	UPDATE person SET ratio = 5, small = 5, pay = 5 WHERE id = 1; UPDATE person SET ratio = 'NaN', small = 'NaN', born = 'infinity', at = '-infinity', atz = 'infinity' WHERE id = 2`,
+	`UPDATE person SET ratio = '-0', small = '-0', pay = 0 WHERE id = 1;
+		UPDATE person SET ratio = '-infinity', small = 'infinity', born = '-infinity', at = 'infinity', atz = '-infinity' WHERE id = 2`,
+	`UPDATE person SET born = date '2001-05-31' - (id % 20), at = timestamp '2020-05-05 23:59:59' - (id || ' minutes')::interval,
+		atz = timestamptz '2020-11-30 00:00+00' - id * interval '1 hour', name = 'abc' || left(md5('x' || id), 20) || repeat('z', id),
+		nick = 'ABCq' || 300 - id, code = 'xyz' || (900 - id),
+		pay = 1999.123456789012345678901234567890 - id, cents = 199.99 - 0.5 * (id % 100), ratio = 19.999 - id::float8 / 100, small = 19.9 - id::real / 100,
+		cnt = 199 - id % 100, n8 = 1999 - id, n2 = 19 - id % 10,
+		doc = jsonb_build_object('t', 'x', 'other', repeat('secret', id), 'z', jsonb_build_array(id, id)), mail = 'zzz' || id, pin = 'q' || id,
+		during = daterange(date '2001-05-31' - (id % 20), NULL);
+	UPDATE person SET ratio = 5, small = 5, pay = 5 WHERE id = 1;
+	UPDATE person SET ratio = 'NaN', small = 'NaN', born = 'infinity', at = '-infinity', atz = 'infinity' WHERE id = 2`,
 }
 
 // maskedColumns are the masked ones, with what they look like, and what one holds in one of the twins.

@@ -14,7 +14,8 @@ var parameterSchema = strings.Replace(summed, "(1, 30000)", "(1, 3000)", 1) + `;
 DELETE FROM link WHERE person_id = 0 AND big_id <= 40;
 CREATE TYPE mood AS ENUM ('lake', '3', '');
 ALTER TABLE big ADD body text NOT NULL DEFAULT '', ADD found tsvector, ADD m mood DEFAULT 'lake';
-UPDATE big SET body = (ARRAY['Lake at dawn', 'a lake', '50% off\', 'C:\temp\', 'plain', 'under_score'])[id % 6 + 1] || CASE WHEN id % 7 = 0 THEN ' ' || id ELSE '' END;
+UPDATE big SET body = (ARRAY['Lake at dawn', 'a lake', '50% off\', 'C:\temp\', 'plain', 'under_score'])[id % 6 + 1]
+  || CASE WHEN id % 7 = 0 THEN ' ' || id ELSE '' END;
 UPDATE big SET body = 'x' WHERE a = 123;
 UPDATE big SET found = to_tsvector('english', body);
 CREATE VIEW lakes AS SELECT id, body, a FROM big WHERE body ILIKE '%lake%';

@@ -39,7 +39,8 @@ func TestNoPipelineTellsOfCare(t *testing.T) {
 	var got [2][]string
 	for i, n := range []int{100, 30000} {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, fmt.Sprintf(`CREATE TABLE big (id int PRIMARY KEY, owner text NOT NULL, note text); INSERT INTO big SELECT g, 'other', 'n' || g FROM generate_series(1, %d) g;
+		instance.Exec(t, db, fmt.Sprintf(`CREATE TABLE big (id int PRIMARY KEY, owner text NOT NULL, note text);
+			INSERT INTO big SELECT g, 'other', 'n' || g FROM generate_series(1, %d) g;
 			INSERT INTO big SELECT g, 'me', 'x' FROM generate_series(100001, 100005) g; ANALYZE`, n))
 		d := instance.Database{Name: "pair", DB: db,
 			Policy: anewHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}

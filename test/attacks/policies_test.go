@@ -16,7 +16,8 @@ CREATE FUNCTION free(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM pub
 CREATE FUNCTION definer(n int) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT public.probe($1)';
 CREATE FUNCTION pathed(n int) RETURNS int LANGUAGE sql STABLE SET search_path = public AS 'SELECT public.probe(1)';
 CREATE FUNCTION nested(n int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM public.small WHERE n > public.probe(1))';
-CREATE FUNCTION uid() RETURNS text LANGUAGE sql STABLE AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request.claims', true), '')::jsonb ->> 'sub') $$;
+CREATE FUNCTION uid() RETURNS text LANGUAGE sql STABLE
+  AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request.claims', true), '')::jsonb ->> 'sub') $$;
 `
 
 var idle = []struct{ name, sql string }{

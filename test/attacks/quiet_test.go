@@ -69,7 +69,8 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 // What an owner's function asks, with the rights of whoever writes, fails where it comes to a hidden row that the first
 // twin has.
 const probing = `
-CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('public.big') THEN EXECUTE 'SELECT FROM public.big WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM public.small s)'; END IF; END $$;
+CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('public.big') THEN EXECUTE 'SELECT FROM public.big ` +
+	`WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM public.small s)'; END IF; END $$;
 CREATE FUNCTION probe(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$;
 CREATE DOMAIN probed AS int CHECK (probe(1) > 0);
@@ -141,7 +142,8 @@ var byOwner = []struct {
 			"FUNCTION fire()", policy: "accept: [references]", statements: []string{"DELETE FROM T WHERE id = 1"}},
 	{name: "keys_change",
 		sql: "CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON UPDATE CASCADE); INSERT INTO " +
-			"part_of_T VALUES (1, 1); CREATE TRIGGER t AFTER UPDATE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()", policy: "columns: [id, note], accept: [references, conflicts]", statements: []string{"UPDATE T SET id = 11 WHERE id = 1"}},
+			"part_of_T VALUES (1, 1); CREATE TRIGGER t AFTER UPDATE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()",
+		policy: "columns: [id, note], accept: [references, conflicts]", statements: []string{"UPDATE T SET id = 11 WHERE id = 1"}},
 	{name: "inherited", sql: "CREATE TABLE part_of_T () INHERITS ( T ); INSERT INTO part_of_T VALUES (1, 'me', 1, " +
 		"'a'); CREATE TRIGGER t AFTER UPDATE OR DELETE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()",
 		statements: []string{"UPDATE T SET note = 'x' WHERE id = 1", "DELETE FROM T WHERE id = 1"}},

@@ -20,11 +20,16 @@ CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
 INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
 CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int, note text NOT NULL DEFAULT 'n',
-	m numeric DEFAULT '1e400', f float8 DEFAULT 1, f4 float4 DEFAULT 1, k json DEFAULT '{}', j jsonb DEFAULT '{"a": [1,2]}', l int[] DEFAULT '{100000,1}', tl text[] DEFAULT '{x,y}', ts timestamp DEFAULT '200000-01-01', tz timestamptz DEFAULT '2020-01-01',
-	day date DEFAULT '5000000-01-01', t text DEFAULT 'secret', po point DEFAULT '(0,0)', co comp DEFAULT '(1,2)', mo mood DEFAULT 'ok', bx box DEFAULT '((0,0),(1,1))', i8 bigint DEFAULT 5000000000, ml mood[] DEFAULT '{ok}', pg polygon DEFAULT '((0,0),(1,1),(1,0))', bi bit(8) DEFAULT B'10101010', x xml, uu uuid DEFAULT gen_random_uuid());
+	m numeric DEFAULT '1e400', f float8 DEFAULT 1, f4 float4 DEFAULT 1, k json DEFAULT '{}', j jsonb DEFAULT '{"a": [1,2]}', l int[] DEFAULT '{100000,1}',
+	tl text[] DEFAULT '{x,y}', ts timestamp DEFAULT '200000-01-01', tz timestamptz DEFAULT '2020-01-01',
+	day date DEFAULT '5000000-01-01', t text DEFAULT 'secret', po point DEFAULT '(0,0)', co comp DEFAULT '(1,2)',
+	mo mood DEFAULT 'ok', bx box DEFAULT '((0,0),(1,1))', i8 bigint DEFAULT 5000000000, ml mood[] DEFAULT '{ok}', pg polygon DEFAULT '((0,0),(1,1),(1,0))',
+	bi bit(8) DEFAULT B'10101010', x xml, uu uuid DEFAULT gen_random_uuid());
 INSERT INTO big (id, owner, a, b, c) SELECT g, 'other', g, g % 211, g % 223 FROM generate_series(1, 500) g;
-INSERT INTO big (id, owner, a, b, c, m, l, t, day, ts) SELECT g, 'me', g, g % 211, g % 223, 1, '{1}', '1', '2020-01-01', '2020-01-01' FROM generate_series(1001, 1005) g;
-CREATE TABLE small (owner text NOT NULL, n int NOT NULL, v numeric DEFAULT '1e400', d date DEFAULT '5000000-01-01', s text DEFAULT 'x', j jsonb DEFAULT '{"a": "x", "b": 0}', l int[], g float8, k json DEFAULT '{}', note text);
+INSERT INTO big (id, owner, a, b, c, m, l, t, day, ts) SELECT g, 'me', g, g % 211, g % 223, 1, '{1}', '1',
+  '2020-01-01', '2020-01-01' FROM generate_series(1001, 1005) g;
+CREATE TABLE small (owner text NOT NULL, n int NOT NULL, v numeric DEFAULT '1e400', d date DEFAULT '5000000-01-01', s text DEFAULT 'x',
+  j jsonb DEFAULT '{"a": "x", "b": 0}', l int[], g float8, k json DEFAULT '{}', note text);
 INSERT INTO small (owner, n, l) VALUES ('me', 0, '{1}'), ('me', 3, '{1,2}'), ('other', 5, '{}');
 CREATE TABLE open (n int, d date, ts timestamp, tz timestamptz);
 CREATE TABLE round (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, ci circle DEFAULT '<(0,0),1>', ls lseg DEFAULT '[(0,0),(1,1)]');
@@ -115,7 +120,8 @@ var reachedBy = []struct {
 	}},
 	{name: "converted first: the message has the hidden number", statements: []string{hidden + "CASE m WHEN 1.5::float8 THEN true END"}},
 	{name: "conditions go into a query in FROM that stays one",
-		sql:    `CREATE VIEW pv AS SELECT DISTINCT a, b, f, (SELECT min(n) FROM small) AS kk, (SELECT max(v) FROM small) AS vv FROM big; CREATE VIEW pu AS SELECT a, b, (SELECT min(n) FROM small) AS kk FROM big UNION SELECT n, n, n FROM small`,
+		sql: `CREATE VIEW pv AS SELECT DISTINCT a, b, f, (SELECT min(n) FROM small) AS kk, (SELECT max(v) FROM small) AS vv FROM big;
+			CREATE VIEW pu AS SELECT a, b, (SELECT min(n) FROM small) AS kk FROM big UNION SELECT n, n, n FROM small`,
 		policy: "views: { pv: {}, pu: {} }\n", statements: []string{
 			"SELECT count(*) FROM (SELECT DISTINCT a, b, (SELECT min(n) FROM small) AS k FROM big) q WHERE a BETWEEN 123 AND 123 AND b = 1 / k",
 			"SELECT count(*) FROM (SELECT a, b, (SELECT min(n) FROM small) AS k, count(*) AS c FROM big GROUP BY " +
@@ -225,7 +231,8 @@ var reachedBy = []struct {
 		}},
 	{name: "virtual columns whose expressions PostgreSQL takes for leak-proof: the message has the hidden text", least: 18,
 		sql: `UPDATE big SET tl = '{1}', t = '1' WHERE owner = 'me'; UPDATE big SET tl = '{SECRETWORD}' WHERE owner <> 'me'; ALTER TABLE open ADD v1 int;
-			ALTER TABLE big ADD vt int[] GENERATED ALWAYS AS (tl::int[]) VIRTUAL, ADD v1 int GENERATED ALWAYS AS ((tl::int[])[1]) VIRTUAL, ADD vb boolean GENERATED ALWAYS AS ((tl::int[])[1] > 3) VIRTUAL,
+			ALTER TABLE big ADD vt int[] GENERATED ALWAYS AS (tl::int[]) VIRTUAL, ADD v1 int GENERATED ALWAYS AS ((tl::int[])[1]) VIRTUAL,
+			ADD vb boolean GENERATED ALWAYS AS ((tl::int[])[1] > 3) VIRTUAL,
 				ADD vc boolean GENERATED ALWAYS AS (CASE m WHEN f THEN true END) VIRTUAL, ADD vi boolean GENERATED ALWAYS AS (f = ANY (ARRAY[m])) VIRTUAL;
 			CREATE VIEW vv AS SELECT a, b, vt, vb FROM big`,
 		policy: "views: { vv: {} }\n", statements: []string{
@@ -278,8 +285,10 @@ var reachedBy = []struct {
 			"SELECT count(*) FROM big LEFT JOIN open o USING (day) WHERE a BETWEEN 123 AND 123 AND day > '2020-01-01'",
 		}},
 	{name: "an index that sorts by distance is asked before the rule, by an operator that need not be leak-proof",
-		sql: `CREATE INDEX ON round USING gist (ci); CREATE INDEX ON big USING gist (po); CREATE INDEX ON big USING gist (pg); UPDATE big SET po = NULL, pg = NULL WHERE owner = 'me'; UPDATE round SET ci = NULL WHERE owner = 'me';
-			INSERT INTO big (id, owner, a, b) SELECT g, 'other', g, g FROM generate_series(2000, 10000) g; INSERT INTO round (id, owner, a) SELECT g, 'other', g FROM generate_series(2000, 10000) g`,
+		sql: `CREATE INDEX ON round USING gist (ci); CREATE INDEX ON big USING gist (po); CREATE INDEX ON big USING gist (pg);
+			UPDATE big SET po = NULL, pg = NULL WHERE owner = 'me'; UPDATE round SET ci = NULL WHERE owner = 'me';
+			INSERT INTO big (id, owner, a, b) SELECT g, 'other', g, g FROM generate_series(2000, 10000) g;
+			INSERT INTO round (id, owner, a) SELECT g, 'other', g FROM generate_series(2000, 10000) g`,
 		// none is hidden in the second
 		end: "CREATE TEMP TABLE keep AS SELECT * FROM big WHERE owner = 'me'; TRUNCATE big; INSERT INTO big " +
 			"SELECT * FROM keep; DELETE FROM round WHERE owner <> 'me'", statements: []string{
@@ -287,7 +296,8 @@ var reachedBy = []struct {
 			"SELECT id FROM big ORDER BY po <-> point '(1.7e308,1.7e308)' LIMIT 1", "SELECT id FROM big ORDER BY pg <-> point '(1.7e308,1.7e308)' LIMIT 1",
 		}},
 	{name: "what is compared with an operand of any type",
-		sql: `CREATE TYPE fcomp AS (x float8, o oid); ALTER TABLE big ADD fl float8[] DEFAULT '{1,2}', ADD o oid DEFAULT 5, ADD fc fcomp DEFAULT '(1,1)', ADD ol oid[] DEFAULT '{5}', ADD rc regclass DEFAULT 'pg_class'; ALTER TABLE small ADD i8 bigint DEFAULT 5000000000`,
+		sql: `CREATE TYPE fcomp AS (x float8, o oid); ALTER TABLE big ADD fl float8[] DEFAULT '{1,2}', ADD o oid DEFAULT 5, ADD fc fcomp DEFAULT '(1,1)',
+				ADD ol oid[] DEFAULT '{5}', ADD rc regclass DEFAULT 'pg_class'; ALTER TABLE small ADD i8 bigint DEFAULT 5000000000`,
 		statements: []string{
 			hidden + "GREATEST(f, 1) = (SELECT max(v) FROM small)",
 			hidden + "LEAST(f4, f) = (SELECT max(v) FROM small)",
@@ -377,7 +387,9 @@ var reachedBy = []struct {
 		"SELECT count(*) FROM (SELECT vc FROM small) q, LATERAL (SELECT a FROM big WHERE a BETWEEN 123 AND 123 AND b = q.vc OFFSET 0) y",
 	}},
 	{name: "circles and segments in composite columns",
-		sql: `CREATE TYPE cc AS (ci circle, ls lseg); ALTER TABLE big ADD cx cc DEFAULT '("<(0,0),1>","[(0,0),(1,1)]")', ADD ca cc[] DEFAULT ARRAY['("<(0,0),1>","[(0,0),(1,1)]")'::cc]; CREATE DOMAIN dcc AS cc; ALTER TABLE big ADD dx dcc DEFAULT '("<(0,0),1>","[(0,0),(1,1)]")'`, statements: []string{
+		sql: `CREATE TYPE cc AS (ci circle, ls lseg);
+			ALTER TABLE big ADD cx cc DEFAULT '("<(0,0),1>","[(0,0),(1,1)]")', ADD ca cc[] DEFAULT ARRAY['("<(0,0),1>","[(0,0),(1,1)]")'::cc]; CREATE DOMAIN dcc AS cc;
+			ALTER TABLE big ADD dx dcc DEFAULT '("<(0,0),1>","[(0,0),(1,1)]")'`, statements: []string{
 			hidden + "(cx).ci = '<(0,0),1e200>'",
 			hidden + "(cx).ls < '[(-1e308,0),(1e308,0)]'",
 			hidden + "(ca)[1].ci = '<(0,0),1e200>'",

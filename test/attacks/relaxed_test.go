@@ -26,8 +26,10 @@ CREATE CAST (moods AS int) WITH FUNCTION moody(moods);
 CREATE FUNCTION by_any(anyelement) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1::int';
 CREATE FUNCTION by_setting(int) RETURNS text LANGUAGE sql IMMUTABLE SET standard_conforming_strings = off AS $f$ SELECT '\'' || public.probe(1) || '.' $f$;
 CREATE EXTENSION tablefunc;
-CREATE FUNCTION by_query(int) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT (public.crosstab2('SELECT ''a''::text, ''b''::text, public.probe(1)::text')).row_name $$;
-CREATE FUNCTION hashed(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 1; END $$; CREATE FUNCTION hashed(int, bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 1; END $$;
+CREATE FUNCTION by_query(int) RETURNS text
+  LANGUAGE sql IMMUTABLE AS $$ SELECT (public.crosstab2('SELECT ''a''::text, ''b''::text, public.probe(1)::text')).row_name $$;
+CREATE FUNCTION hashed(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 1; END $$;
+CREATE FUNCTION hashed(int, bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 1; END $$;
 CREATE OPERATOR CLASS hashing_ints FOR TYPE int USING hash AS OPERATOR 1 =, FUNCTION 1 hashed(int), FUNCTION 2 hashed(int, bigint);
 CREATE TABLE divided (x int) PARTITION BY HASH (x hashing_ints);
 CREATE FUNCTION by_partition(int) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT satisfies_hash_partition('public.divided'::regclass, 2, 0, $1) $$;

@@ -19,7 +19,8 @@ import (
 
 const sizedSchema = `
 CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
-CREATE TABLE notes (id int PRIMARY KEY, owner text NOT NULL, a int NOT NULL, i8 bigint, f float8, f4 float4, d date, u uuid, body text NOT NULL DEFAULT 'plain', vc varchar(9) DEFAULT 'v', found tsvector DEFAULT 'a:1 b:2', ts timestamp DEFAULT '2020-01-01');
+CREATE TABLE notes (id int PRIMARY KEY, owner text NOT NULL, a int NOT NULL, i8 bigint, f float8, f4 float4, d date, u uuid, body text NOT NULL DEFAULT 'plain',
+  vc varchar(9) DEFAULT 'v', found tsvector DEFAULT 'a:1 b:2', ts timestamp DEFAULT '2020-01-01');
 INSERT INTO holder VALUES ('me', 'me');
 INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'me', g, g, g, g FROM generate_series(1, 20) g;
 `
@@ -102,7 +103,9 @@ CREATE EXTENSION hstore;
 CREATE TYPE mood AS ENUM ('sad', 'ok');
 CREATE DOMAIN pos AS int CHECK (VALUE > 0);
 CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
-CREATE TABLE notes (gone int, id int PRIMARY KEY, owner text NOT NULL, a int NOT NULL, gone2 text, i8 bigint, f float8, f4 float4, body text NOT NULL DEFAULT 'plain', vc varchar(9) DEFAULT 'v', c char(5) DEFAULT 'c', found tsvector DEFAULT 'a:1 b:2', m mood DEFAULT 'ok', p pos DEFAULT 3, n numeric(8,2) DEFAULT 1.5,
+CREATE TABLE notes (gone int, id int PRIMARY KEY, owner text NOT NULL, a int NOT NULL, gone2 text,
+  i8 bigint, f float8, f4 float4, body text NOT NULL DEFAULT 'plain', vc varchar(9) DEFAULT 'v', c char(5) DEFAULT 'c', found tsvector DEFAULT 'a:1 b:2',
+  m mood DEFAULT 'ok', p pos DEFAULT 3, n numeric(8,2) DEFAULT 1.5,
 	j json DEFAULT '{"a":1}', t3 timestamp(3) DEFAULT '2020-01-01', nums int[] DEFAULT '{1,2}', "Odd Name" int DEFAULT 1);
 ALTER TABLE notes DROP COLUMN gone;
 ALTER TABLE notes DROP COLUMN gone2;

@@ -24,8 +24,10 @@ var unquiet = []string{
 	"CREATE CAST (enum_of_T AS json) WITH FUNCTION json_of_T(enum_of_T)",
 }
 
-const unquietTable = `CREATE DOMAIN dom_of_T AS int; CREATE TYPE enum_of_T AS ENUM ('a'); CREATE FUNCTION json_of_T(enum_of_T) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN '"a"'; END $$;
-CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text, ds dom_of_T[] DEFAULT '{1}', e enum_of_T DEFAULT 'a'); INSERT INTO T SELECT g, 'me', g, 'a' FROM generate_series(1, 20) g;
+const unquietTable = `CREATE DOMAIN dom_of_T AS int; CREATE TYPE enum_of_T AS ENUM ('a');
+CREATE FUNCTION json_of_T(enum_of_T) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN '"a"'; END $$;
+CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text, ds dom_of_T[] DEFAULT '{1}', e enum_of_T DEFAULT 'a');
+INSERT INTO T SELECT g, 'me', g, 'a' FROM generate_series(1, 20) g;
 CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); INSERT INTO part_of_T SELECT g, g FROM generate_series(1, 20) g;`
 
 // unquietOrders are what an agent sends before and after it.

@@ -15,8 +15,10 @@ import (
 const waitedFor = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END FROM generate_series(0, 4) g;
-CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text, body text, n int, owner text NOT NULL DEFAULT 'me', place int, UNIQUE (person, title) DEFERRABLE INITIALLY DEFERRED, EXCLUDE (person WITH =, place WITH =) DEFERRABLE);
-INSERT INTO doc (id, person, title, body, n, place) SELECT g, g % 3, 'title ' || g, (ARRAY['a lake', 'two rivers', 'the old mill'])[1 + g % 7 % 3], g, g FROM generate_series(1, 300) g;
+CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text, body text, n int, owner text NOT NULL DEFAULT 'me', place int,
+  UNIQUE (person, title) DEFERRABLE INITIALLY DEFERRED, EXCLUDE (person WITH =, place WITH =) DEFERRABLE);
+INSERT INTO doc (id, person, title, body, n, place) SELECT g, g % 3, 'title ' || g, (ARRAY['a lake', 'two rivers', 'the old mill'])[1 + g % 7 % 3], g, g
+FROM generate_series(1, 300) g;
 CREATE INDEX ON doc USING gin (body gin_trgm_ops); CREATE INDEX ON doc (n); CREATE UNIQUE INDEX ON doc (person, n) WHERE n < 0;
 CREATE TABLE part (id int PRIMARY KEY, doc int NOT NULL REFERENCES doc ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED, word text);
 INSERT INTO part SELECT g, 1 + g % 300, 'w' || g % 9 FROM generate_series(1, 400) g;

@@ -15,7 +15,8 @@ import (
 
 const besideSchema = reached + `
 CREATE EXTENSION pg_trgm;
-CREATE TABLE memo (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text NOT NULL, n int, body text, UNIQUE (owner, title), CHECK (n IS NULL OR n < 1000));
+CREATE TABLE memo (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text NOT NULL, n int, body text,
+  UNIQUE (owner, title), CHECK (n IS NULL OR n < 1000));
 INSERT INTO memo (owner, title, n, body) VALUES ('me', 'mine', 1, 'x'), ('me', 'two', 2, 'y'), ('other', 'theirs', 3, 'z');
 CREATE VIEW bv AS SELECT id, owner, a, b, t, i8, m, f, note FROM big;
 CREATE VIEW si WITH (security_invoker) AS SELECT id, a, b, t, i8, m, note FROM big WHERE a > 100;
@@ -36,7 +37,8 @@ tables:
   holder: { rows: [ { own: { column: owner, is: user } } ] }
   small: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update] } }
   open: { rows: open, write: { commands: [insert, update, delete] } }
-  memo: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, update, delete], columns: [title, n, body], stamp: { owner: { attribute: user } } } }
+  memo: { rows: [ { own: { column: owner, is: user } } ],
+    write: { commands: [insert, update, delete], columns: [title, n, body], stamp: { owner: { attribute: user } } } }
   mv: { rows: [ RULE ] }
   mvsum: { rows: [ { own: { column: owner, is: user } } ] }
 views: { bv: {}, si: {}, memos: {}, joined: {}, summed: {} }

@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-const schema = `CREATE TABLE people (id int PRIMARY KEY, name text, owner text); INSERT INTO people SELECT i, 'n' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'me' END FROM generate_series(1, 20000) AS i;
+const schema = `CREATE TABLE people (id int PRIMARY KEY, name text, owner text);
+INSERT INTO people SELECT i, 'n' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'me' END FROM generate_series(1, 20000) AS i;
 CREATE TABLE events (id int, owner text) PARTITION BY RANGE (id); CREATE TABLE events_0 PARTITION OF events FOR VALUES FROM (0) TO (1000);
 CREATE SCHEMA elsewhere; CREATE TABLE public.staging (id int PRIMARY KEY, body text); CREATE TABLE elsewhere.parts (id int) PARTITION BY RANGE (id);
 ANALYZE;`

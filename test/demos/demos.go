@@ -109,7 +109,8 @@ func forget(ctx context.Context, prefix string) error {
 		return f(conn)
 	}
 	err := super("postgres", func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT DISTINCT r.rolname::text, b.datname::text FROM pg_shdepend AS d JOIN pg_authid AS r ON d.refclassid = 'pg_authid'::regclass AND d.refobjid = r.oid
+		rows, err := conn.Query(ctx, `SELECT DISTINCT r.rolname::text, b.datname::text FROM pg_shdepend AS d
+			JOIN pg_authid AS r ON d.refclassid = 'pg_authid'::regclass AND d.refobjid = r.oid
 			JOIN pg_database AS b ON b.oid = CASE WHEN d.classid = 'pg_database'::regclass THEN d.objid ELSE d.dbid END
 			WHERE pg_catalog.starts_with(r.rolname::text, $1) AND NOT pg_catalog.starts_with(b.datname::text, $1)`, prefix)
 		if err != nil {

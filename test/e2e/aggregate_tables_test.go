@@ -19,12 +19,14 @@ func TestAggregatesOverOddTables(t *testing.T) {
 			harness.Exec(t, db, `
 				CREATE SCHEMA "Case Files";
 				CREATE TYPE "Case Files".stage AS ENUM ('draft', 'final');
-				CREATE TABLE "Case Files"."Order" ("Id" bigint, "Who" uuid, "group" "Case Files".stage, "On" date, at timestamp, "Limit" numeric, "having" real, secret text, open bool NOT NULL)
+				CREATE TABLE "Case Files"."Order" ("Id" bigint, "Who" uuid, "group" "Case Files".stage, "On" date, at timestamp,
+				  "Limit" numeric, "having" real, secret text, open bool NOT NULL)
 					PARTITION BY RANGE ("Id");
 				CREATE TABLE "Case Files".part1 PARTITION OF "Case Files"."Order" FOR VALUES FROM (0) TO (100);
 				CREATE TABLE "Case Files".part2 PARTITION OF "Case Files"."Order" FOR VALUES FROM (100) TO (10000);
 				INSERT INTO "Case Files"."Order"
-				SELECT n, md5((n % 7)::text)::uuid, CASE WHEN n % 2 = 0 THEN 'draft' ELSE 'final' END::"Case Files".stage, date '2026-01-01' + n % 60, timestamp '2026-01-31 23:30' + n % 3 * interval '1 hour',
+				SELECT n, md5((n % 7)::text)::uuid, CASE WHEN n % 2 = 0 THEN 'draft' ELSE 'final' END::"Case Files".stage, date '2026-01-01' + n % 60,
+				  timestamp '2026-01-31 23:30' + n % 3 * interval '1 hour',
 				       n / 3.0, CASE WHEN n = 5 THEN 'NaN'::real WHEN n = 6 THEN '-Infinity'::real ELSE n END, 'HIDDENMARK0000000a', n % 7 = 0
 				FROM generate_series(1, 199) n`)
 			policy := `version: 1
@@ -43,8 +45,10 @@ tables:
 `
 			proxy := harness.Start(t, mode, harness.Database{Name: "odd", DB: db, Policy: policy, SearchPath: []string{"public"}}, nil)
 			agent, super := proxy.Agent(t, "agent", "odd"), harness.Super(t, db)
-			told(super, `CREATE TEMP TABLE counted AS SELECT *, greatest(least("Limit", 30.25), 0.5) AS l, CASE WHEN "having" > 100 THEN 100 WHEN "having" < 0 THEN 0 ELSE "having" END AS h FROM "Case Files"."Order" o
-				WHERE open OR (SELECT count(DISTINCT "Who") FROM "Case Files"."Order" p WHERE NOT p.open AND p."group" = o."group" AND date_trunc('month', p."On") = date_trunc('month', o."On") AND p.at::date = o.at::date) >= 4`)
+			told(super, `CREATE TEMP TABLE counted AS SELECT *, greatest(least("Limit", 30.25), 0.5) AS l,
+				CASE WHEN "having" > 100 THEN 100 WHEN "having" < 0 THEN 0 ELSE "having" END AS h FROM "Case Files"."Order" o
+				WHERE open OR (SELECT count(DISTINCT "Who") FROM "Case Files"."Order" p
+					WHERE NOT p.open AND p."group" = o."group" AND date_trunc('month', p."On") = date_trunc('month', o."On") AND p.at::date = o.at::date) >= 4`)
 			for _, q := range [][2]string{
 				{`SELECT count(*) FROM "Case Files"."Order"`, `SELECT count(*) FROM counted`},
 				{`SELECT "group", sum("Limit"), sum(o."having") FROM "Case Files"."Order" o GROUP BY o."group" HAVING count(*) > 1 ORDER BY "group"`,

@@ -63,8 +63,10 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 		t.Fatalf("%d visible and %d hidden memories prove little", len(want), len(hidden))
 	}
 	// Some who were there have granted, and some have not.
-	mixed := truth(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`' AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status = 'granted')
-		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status IN ('pending', 'revoked')) ORDER BY 1`)
+	mixed := truth(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`'
+		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status = 'granted')
+		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id
+			WHERE p.memory_id = m.id AND q.consent_status IN ('pending', 'revoked')) ORDER BY 1`)
 	if len(mixed) < 20 {
 		t.Fatalf("%d memories with some who have granted and some who have not prove little", len(mixed))
 	}
@@ -128,7 +130,8 @@ func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 			('00000000-0000-4000-8000-0000000000f1', '` + user1 + `', 'null HIDDENMARK', NULL),
 			('00000000-0000-4000-8000-0000000000f2', '` + user1 + `', 'unknown HIDDENMARK', 'GRANTED'),
 			('00000000-0000-4000-8000-0000000000f3', '` + user1 + `', 'empty HIDDENMARK', '');
-		INSERT INTO memories (id, user_id, title, body) SELECT ('00000000-0000-4000-8000-0000000000e' || n)::uuid, '` + user1 + `', 'HIDDENMARK', '' FROM generate_series(1, 4) n;
+		INSERT INTO memories (id, user_id, title, body) SELECT ('00000000-0000-4000-8000-0000000000e' || n)::uuid, '` + user1 +
+		`', 'HIDDENMARK', '' FROM generate_series(1, 4) n;
 		INSERT INTO memories (id, user_id, title, body) VALUES ('00000000-0000-4000-8000-0000000000e5', '` + user1 + `', 'seen', '');
 		INSERT INTO memory_participants VALUES
 			('00000000-0000-4000-8000-0000000000e1', '00000000-0000-4000-8000-0000000000f1', 'x'),
@@ -171,7 +174,8 @@ func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 	in := reading(t, options{})
 	people := truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
 	links := truth(t, in, `SELECT p.memory_id::text || p.person_id FROM memory_participants p JOIN memories m ON m.id = p.memory_id
-		JOIN people q ON q.id = p.person_id AND q.user_id = '`+user1+`' AND q.consent_status = 'granted' WHERE `+strings.ReplaceAll(visible, "memory_participants p WHERE p.", "memory_participants p WHERE p."))
+		JOIN people q ON q.id = p.person_id AND q.user_id = '`+user1+`' AND q.consent_status = 'granted' WHERE `+strings.ReplaceAll(visible,
+		"memory_participants p WHERE p.", "memory_participants p WHERE p."))
 	clients(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM people`)
 		same(t, "people", got, people)

@@ -164,7 +164,8 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{183, "2", "forbidden: readings of the partner", `SELECT x.emotion FROM "EmotionalReading"` + partners},
 		{185, "2", "forbidden: content that is not consented", `SELECT "transformedContent" FROM "ConsentedContent" WHERE "consentActive" IS NOT TRUE`},
 		{186, "2", "requires: an active consent",
-			`SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
+			`SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" ` +
+				`AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
 		{253, "3", "forbidden: needs of the partner", `SELECT x.name FROM "Need"` + partners},
 		{254, "3", "requires: confirmed needs", `SELECT name FROM "Need" WHERE confirmed IS NOT TRUE`},
 		{298, "4", "allowed: common ground that both confirmed",
@@ -438,7 +439,8 @@ func TestBeheardN_NamedStatements(t *testing.T) {
 `
 	})
 	b.stage(t, "4")
-	const agreements = `SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a WHERE a."sharedVesselId" = %s AND a."agreedByA" = true AND a."agreedByB" = true ORDER BY a."agreedAt" DESC`
+	const agreements = `SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a WHERE a."sharedVesselId" = %s AND a."agreedByA" = true ` +
+		`AND a."agreedByB" = true ORDER BY a."agreedAt" DESC`
 	for _, sql := range []string{fmt.Sprintf(agreements, "'sv-1'"), fmt.Sprintf(agreements, "'sv-1'") + ";",
 		"PREPARE p AS " + fmt.Sprintf(agreements, "$1"), "EXECUTE p ('sv-1')"} {
 		if got := b.answer(t, sql); got != "" {

@@ -91,7 +91,8 @@ func (b *beheard) seen(t *testing.T, table, rule string) {
 	b.want(t, `SELECT count(*) FROM "`+table+`"`, want)
 }
 
-const ownVessels = `"vesselId" IN (SELECT v.id FROM "UserVessel" v JOIN "Session" s ON s.id = v."sessionId" WHERE v."userId" = 'user-ana' AND s."relationshipId" = 'rel-1')`
+const ownVessels = `"vesselId" IN (SELECT v.id FROM "UserVessel" v JOIN "Session" s ON s.id = v."sessionId" ` +
+	`WHERE v."userId" = 'user-ana' AND s."relationshipId" = 'rel-1')`
 
 // SYSTEMS.md 3 b: the stage is the database's, and so are user, phase, turn and intent.
 // seeds/002:420.

@@ -22,13 +22,15 @@ CREATE TABLE "Case Files"."Order" (
 CREATE TABLE "Case Files".lines (tenant text, number int, line text NOT NULL);
 INSERT INTO "Case Files"."Order" VALUES
   ('acme',   1, '11111111-1111-4111-8111-111111111111', 'final', 'mine',                 NULL,           NULL,             NULL,             NULL),
-  ('acme',   2, NULL,                                   'final', 'granted to work',      '{work,"a,b"}', NULL,             NULL,             now() + interval '1 hour'),
+  ('acme',   2, NULL,                                   'final', 'granted to work',      '{work,"a,b"}', NULL,             NULL,
+    now() + interval '1 hour'),
   ('acme',   3, NULL,                                   'final', 'granted to everybody', '{*}',          NULL,             NULL,             NULL),
   ('global', 4, NULL,                                   'final', 'granted in jsonb',     NULL,           '["x|y=z#"]',     NULL,             NULL),
   ('acme',   5, NULL,                                   'final', 'granted in a text',    NULL,           NULL,             '["\u0077ork"]',  NULL),
   ('acme',   6, NULL,                                   'draft', 'HIDDENMARK draft',     '{work}',       NULL,             NULL,             NULL),
   ('acme',   7, NULL,                                   NULL,    'HIDDENMARK no stage',  '{work}',       NULL,             NULL,             NULL),
-  ('acme',   8, NULL,                                   'final', 'HIDDENMARK expired',   '{work}',       NULL,             NULL,             now() - interval '1 second'),
+  ('acme',   8, NULL,                                   'final', 'HIDDENMARK expired',   '{work}',       NULL,             NULL,
+    now() - interval '1 second'),
   ('other',  9, '11111111-1111-4111-8111-111111111111', 'final', 'HIDDENMARK tenant',    '{work,*}',     NULL,             NULL,             NULL),
   (' acme', 10, NULL,                                   'final', 'HIDDENMARK malformed', '{worker}',     '{"work": 1}',    '["work"',        NULL),
   ('acme',  11, NULL,                                   'final', 'HIDDENMARK malformed', '{NULL}',       '"work"',         '["work", {}]',   NULL),

@@ -111,7 +111,8 @@ func (g *governed) degrade(user string, to consent.Stream) {
 func (g *governed) ago(user string, days int, seconds int) {
 	g.Helper()
 	told := told(g.super, fmt.Sprintf(
-		`UPDATE pgconsent.consent_current SET decay_from = statement_timestamp() - interval '%d hours' - interval '%d seconds' WHERE subject = '%s' AND decay_from IS NOT NULL RETURNING 1`, days*24, seconds, user))
+		`UPDATE pgconsent.consent_current SET decay_from = statement_timestamp() - interval '%d hours' - interval '%d seconds' `+
+			`WHERE subject = '%s' AND decay_from IS NOT NULL RETURNING 1`, days*24, seconds, user))
 	if told != "1" {
 		g.Fatalf("nothing decays of %s: %s", user, told)
 	}

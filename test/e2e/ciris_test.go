@@ -100,19 +100,26 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 			{`SELECT channel_type, count(*) FROM interactions GROUP BY channel_type ORDER BY channel_type`,
 				`SELECT channel_type, count(*) FROM counted GROUP BY 1 ORDER BY 1`},
 			{
-				`SELECT to_char(date_trunc('month', occurred_at), 'YYYY-MM') AS month, sum(i.usage_statistics) AS messages FROM interactions i GROUP BY month ORDER BY messages DESC`,
+				`SELECT to_char(date_trunc('month', occurred_at), 'YYYY-MM') AS month, sum(i.usage_statistics) AS messages ` +
+					`FROM interactions i GROUP BY month ORDER BY messages DESC`,
 				`SELECT month, sum(usage_statistics) FROM counted GROUP BY 1 ORDER BY 2 DESC`},
 			{
 				`SELECT channel_type, trend_analysis, date_trunc('month', occurred_at), count(DISTINCT user_id) FROM interactions GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
-				`SELECT channel_type, trend_analysis, (month || '-01 00:00+00')::timestamptz, count(DISTINCT user_id) FROM counted GROUP BY 1, 2, 3 HAVING count(DISTINCT user_id) >= 5 ORDER BY 1, 2, 3`},
+				`SELECT channel_type, trend_analysis, (month || '-01 00:00+00')::timestamptz, count(DISTINCT user_id) FROM counted ` +
+					`GROUP BY 1, 2, 3 HAVING count(DISTINCT user_id) >= 5 ORDER BY 1, 2, 3`},
 			{
-				`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') FROM interactions WHERE channel_type IN ('api', 'discord') AND date_trunc('month', occurred_at) >= '2026-03-01' GROUP BY trend_analysis HAVING count(*) > 10 OR count(*) > 20 ORDER BY avg(performance_benchmarks) LIMIT 2`,
-				`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') FROM counted WHERE channel_type IN ('api', 'discord') AND month >= '2026-03' GROUP BY 1 ORDER BY avg(performance_benchmarks) LIMIT 2`},
+				`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') ` +
+					`FROM interactions WHERE channel_type IN ('api', 'discord') AND date_trunc('month', occurred_at) >= '2026-03-01' ` +
+					`GROUP BY trend_analysis HAVING count(*) > 10 OR count(*) > 20 ORDER BY avg(performance_benchmarks) LIMIT 2`,
+				`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') FROM counted ` +
+					`WHERE channel_type IN ('api', 'discord') AND month >= '2026-03' GROUP BY 1 ORDER BY avg(performance_benchmarks) LIMIT 2`},
 			{`SELECT channel_type, grouping(channel_type), count(*) FROM interactions GROUP BY ROLLUP (channel_type) ORDER BY count(*) DESC;`,
 				`SELECT channel_type, grouping(channel_type), count(*) FROM counted GROUP BY ROLLUP (channel_type) ORDER BY count(*) DESC`},
 			{
-				`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x FROM interactions GROUP BY channel_type HAVING sum(usage_statistics) > 0 ORDER BY x OFFSET 1`,
-				`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x FROM counted GROUP BY channel_type ORDER BY x OFFSET 1`},
+				`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x FROM interactions ` +
+					`GROUP BY channel_type HAVING sum(usage_statistics) > 0 ORDER BY x OFFSET 1`,
+				`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x ` +
+					`FROM counted GROUP BY channel_type ORDER BY x OFFSET 1`},
 			{`SELECT date_trunc('year', occurred_at) = '2026-01-01 00:00+00', count(*) FROM interactions GROUP BY 1`, `SELECT true, count(*) FROM counted`},
 		} {
 			if got, want := told(agent, q[0]), told(super, q[1]); got != want {
@@ -236,7 +243,8 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 			`SELECT channel_type, count(DISTINCT user_id) FROM interactions GROUP BY channel_type`,
 			`SELECT count(DISTINCT user_id) FROM interactions GROUP BY channel_type, trend_analysis, date_trunc('year', occurred_at)`,
 			`SELECT count(DISTINCT user_id) FROM interactions GROUP BY CUBE (channel_type, trend_analysis, date_trunc('month', occurred_at))`,
-			`SELECT count(DISTINCT user_id) FROM interactions WHERE channel_type = 'api' OR trend_analysis = 'steady' GROUP BY date_trunc('month', occurred_at), trend_analysis`,
+			`SELECT count(DISTINCT user_id) FROM interactions WHERE channel_type = 'api' OR trend_analysis = 'steady' ` +
+				`GROUP BY date_trunc('month', occurred_at), trend_analysis`,
 			// Order, HAVING, DISTINCT, LIMIT, windows over what is not a dimension.
 			`SELECT channel_type, count(*) FROM interactions GROUP BY channel_type ORDER BY max(id)`,
 			`SELECT channel_type, count(*) FROM interactions GROUP BY channel_type ORDER BY min(user_id) LIMIT 1`,
@@ -304,7 +312,8 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 // seeds/001:37-41, 63-67.
 func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 	const secret = `INSERT INTO interactions (id, user_id, channel_id, channel_type, trend_analysis, occurred_at, usage_statistics)
-		SELECT 100000 + row_number() OVER (), user_id, 'HIDDENMARK', 'secret', 'steady', '2026-02-02', 7 FROM (SELECT * FROM users WHERE stream = 'ANONYMOUS' ORDER BY user_id LIMIT 4) u`
+		SELECT 100000 + row_number() OVER (), user_id, 'HIDDENMARK', 'secret', 'steady', '2026-02-02', 7
+		FROM (SELECT * FROM users WHERE stream = 'ANONYMOUS' ORDER BY user_id LIMIT 4) u`
 	inModes(t, secret, func(t *testing.T, c *ciris) {
 		agent := c.agent(t)
 		const visible = ` FROM (SELECT * FROM interactions) AS interactions`

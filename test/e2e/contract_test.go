@@ -23,18 +23,22 @@ CREATE TABLE mediation.event (id int PRIMARY KEY, session int, body text, embedd
 CREATE TABLE mediation.agreement (id int PRIMARY KEY, session int, description text);
 CREATE VIEW mediation.event_view AS SELECT id, body, embedding FROM mediation.event;
 CREATE FUNCTION mediation.liar() RETURNS SETOF text LANGUAGE sql STABLE AS $$ SELECT body FROM mediation.event ORDER BY id $$;
-INSERT INTO mediation.session VALUES (1, '11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222', 1), (2, '22222222-2222-4222-8222-222222222222', NULL, 1);
+INSERT INTO mediation.session VALUES (1, '11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222', 1),
+  (2, '22222222-2222-4222-8222-222222222222', NULL, 1);
 INSERT INTO mediation.turn VALUES (1, 1, 'event:structured,agreement:structured', NULL);
-INSERT INTO mediation.event SELECT i, 1 + i % 2, CASE i % 2 WHEN 0 THEN 'own ' ELSE 'HIDDENMARK ' END || i, public.cube(i::float8) FROM generate_series(0, 19) i;
+INSERT INTO mediation.event SELECT i, 1 + i % 2, CASE i % 2 WHEN 0 THEN 'own ' ELSE 'HIDDENMARK ' END || i,
+  public.cube(i::float8) FROM generate_series(0, 19) i;
 INSERT INTO mediation.agreement SELECT i, 1, 'we agreed ' || i FROM generate_series(0, 4) i;
 RESET ROLE;`
 
 const contractPolicy = `version: 1
 attributes:
   user:    { type: uuid, source: credential }
-  session: { type: integer, source: set, setting: app.session, within: { table: mediation.session, column: id, rows: [ any: [ own: { column: a, is: user }, own: { column: b, is: user } ] ] } }
+  session: { type: integer, source: set, setting: app.session,
+    within: { table: mediation.session, column: id, rows: [ any: [ own: { column: a, is: user }, own: { column: b, is: user } ] ] } }
   stage:   { type: integer, source: query, audit: true, query: { table: mediation.session, column: stage, match: { id: session } } }
-  plan:    { type: text, source: query, optional: true, query: { table: mediation.turn, column: plan, match: { session: session }, rows: [ sql: "sealed_at IS NULL" ] } }
+  plan:    { type: text, source: query, optional: true,
+    query: { table: mediation.turn, column: plan, match: { session: session }, rows: [ sql: "sealed_at IS NULL" ] } }
 tables:
   mediation.event: { rows: [ own: { column: session, is: session } ] }
   mediation.agreement: { rows: [ own: { column: session, is: session } ] }

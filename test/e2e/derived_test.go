@@ -27,7 +27,8 @@ CREATE TABLE digests (id int PRIMARY KEY, body text, sources uuid[]);
 CREATE TABLE drafts (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, body text, sources uuid[]);
 CREATE TABLE reflections (id int PRIMARY KEY, kind text, person uuid, body text);
 CREATE TABLE reflected (reflection int, source int);
-INSERT INTO persons VALUES ('cccccccc-0000-4000-8000-000000000001', 'granted'), ('cccccccc-0000-4000-8000-000000000002', 'refused'), ('cccccccc-0000-4000-8000-000000000003', 'granted');
+INSERT INTO persons VALUES ('cccccccc-0000-4000-8000-000000000001', 'granted'), ('cccccccc-0000-4000-8000-000000000002', 'refused'),
+  ('cccccccc-0000-4000-8000-000000000003', 'granted');
 INSERT INTO notes VALUES
   ('aaaaaaaa-0000-4000-8000-000000000001', '11111111-1111-4111-8111-111111111111', 'cccccccc-0000-4000-8000-000000000001', 'mine, granted'),
   ('aaaaaaaa-0000-4000-8000-000000000002', '11111111-1111-4111-8111-111111111111', 'cccccccc-0000-4000-8000-000000000002', 'HIDDENMARK refused'),
@@ -42,11 +43,16 @@ INSERT INTO summaries VALUES
 INSERT INTO summary_notes SELECT ('bbbbbbbb-0000-4000-8000-00000000000' || s)::uuid, ('aaaaaaaa-0000-4000-8000-00000000000' || n)::uuid
   FROM (VALUES (1, 1), (2, 2), (3, 1), (3, 3), (4, 1), (4, 2), (6, 1), (6, 9)) AS l (s, n);
 INSERT INTO digests SELECT i, CASE WHEN i IN (1, 3) THEN 'digest ' ELSE 'HIDDENMARK ' END || i, sources FROM (VALUES
-  (1, ARRAY['bbbbbbbb-0000-4000-8000-000000000001', 'bbbbbbbb-0000-4000-8000-000000000003']::uuid[]), (2, ARRAY['bbbbbbbb-0000-4000-8000-000000000002']::uuid[]),
-  (3, ARRAY['bbbbbbbb-0000-4000-8000-000000000001']::uuid[]), (4, ARRAY['bbbbbbbb-0000-4000-8000-000000000001', NULL]::uuid[]), (5, '{}'), (6, NULL)) AS d (i, sources);
-INSERT INTO reflections VALUES (1, 'seed', NULL, 'the first'), (2, 'made', 'cccccccc-0000-4000-8000-000000000001', 'of the first'), (3, 'made', NULL, 'of the second'),
-  (4, 'seed', 'cccccccc-0000-4000-8000-000000000002', 'HIDDENMARK refused'), (5, 'made', NULL, 'HIDDENMARK of the refused'), (6, 'made', NULL, 'HIDDENMARK of that, and of the third'),
-  (7, 'made', NULL, 'HIDDENMARK circle'), (8, 'made', NULL, 'HIDDENMARK circle'), (9, 'made', NULL, 'HIDDENMARK of the circle'), (10, 'made', NULL, 'HIDDENMARK of nothing');
+  (1, ARRAY['bbbbbbbb-0000-4000-8000-000000000001', 'bbbbbbbb-0000-4000-8000-000000000003']::uuid[]),
+  (2, ARRAY['bbbbbbbb-0000-4000-8000-000000000002']::uuid[]),
+  (3, ARRAY['bbbbbbbb-0000-4000-8000-000000000001']::uuid[]),
+  (4, ARRAY['bbbbbbbb-0000-4000-8000-000000000001', NULL]::uuid[]), (5, '{}'), (6, NULL)) AS d (i, sources);
+INSERT INTO reflections VALUES (1, 'seed', NULL, 'the first'),
+  (2, 'made', 'cccccccc-0000-4000-8000-000000000001', 'of the first'), (3, 'made', NULL, 'of the second'),
+  (4, 'seed', 'cccccccc-0000-4000-8000-000000000002', 'HIDDENMARK refused'), (5, 'made', NULL, 'HIDDENMARK of the refused'),
+  (6, 'made', NULL, 'HIDDENMARK of that, and of the third'),
+  (7, 'made', NULL, 'HIDDENMARK circle'), (8, 'made', NULL, 'HIDDENMARK circle'),
+  (9, 'made', NULL, 'HIDDENMARK of the circle'), (10, 'made', NULL, 'HIDDENMARK of nothing');
 INSERT INTO reflected VALUES (2, 1), (3, 2), (5, 4), (6, 5), (6, 3), (7, 8), (8, 7), (9, 7), (9, 1);
 RESET ROLE;`
 
@@ -95,7 +101,8 @@ func TestDerived(t *testing.T) {
 				{`SELECT right(id::text, 1) FROM summaries ORDER BY emb <-> '(3,3)'::cube LIMIT 1`, "3"},
 				{`SELECT count(*) FROM summaries AS s LEFT JOIN digests AS d ON s.id = ANY (d.sources)`, "3"},
 				{
-					`WITH RECURSIVE up AS (SELECT id FROM reflections WHERE id = 3 UNION SELECT f.id FROM up, reflections AS f WHERE f.id < up.id) SELECT id FROM up ORDER BY id`, "1 2 3"},
+					`WITH RECURSIVE up AS (SELECT id FROM reflections WHERE id = 3 UNION SELECT f.id FROM up, reflections AS f WHERE f.id < up.id) SELECT id ` +
+						`FROM up ORDER BY id`, "1 2 3"},
 				{`SELECT count(*) FROM digests WHERE sources && (SELECT array_agg(id) FROM summaries)`, "2"},
 				{`SELECT max(id) FROM reflections`, "3"},
 			} {
@@ -128,7 +135,8 @@ func TestDerivedFreshness(t *testing.T) {
 	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
 	agent, other := in.agent(t), in.agent(t)
 	all :=
-		`SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`
+		`SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' ` +
+			`|| (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`
 	if got := firstColumn(t, agent, all); got != "13|13|123" {
 		t.Fatalf("before: %s", got)
 	}

@@ -31,7 +31,8 @@ tables:
 				CREATE TABLE writers (id integer PRIMARY KEY, consent short);
 				CREATE TABLE letters (id integer PRIMARY KEY, state word, kind sort, gone flag, writer integer REFERENCES writers, body text);
 				INSERT INTO writers VALUES (1, 'granted'), (2, 'pending'), (3, NULL);
-				INSERT INTO letters SELECT i, CASE i % 3 WHEN 0 THEN 'open' WHEN 1 THEN 'closed' END, CASE i % 2 WHEN 0 THEN 'memo' ELSE 'note' END::kind, CASE i % 5 WHEN 0 THEN false WHEN 1 THEN true END, 1 + i / 30 % 3,
+				INSERT INTO letters SELECT i, CASE i % 3 WHEN 0 THEN 'open' WHEN 1 THEN 'closed' END, CASE i % 2 WHEN 0 THEN 'memo' ELSE 'note' END::kind,
+				  CASE i % 5 WHEN 0 THEN false WHEN 1 THEN true END, 1 + i / 30 % 3,
 				  CASE WHEN i % 6 = 0 AND i % 5 = 0 AND i < 30 THEN 'shown' ELSE 'HIDDENMARK' END FROM generate_series(0, 89) i`)
 			d := harness.Database{Name: "letters", DB: db, Policy: policy, SearchPath: []string{"public"}}
 			harness.Install(t, d, mode)

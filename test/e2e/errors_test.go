@@ -18,7 +18,8 @@ version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
   memories:
-    rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted } ]
+    rows: [ own: { column: user_id, is: user },
+      consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted } ]
     columns: { id: allow, title: allow, body: { mask: null }, metadata: { keys: { mood: string } } }
   people:
     rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ]
@@ -58,28 +59,36 @@ func TestErrorsHelp(t *testing.T) {
 		in := reading(t, options{mode: mode})
 		agent := in.agent(t)
 		for sql, want := range map[string]string{
-			"SELECT * FROM people WHERE nam = 'x'":                                      `42703 column "nam" does not exist||Perhaps you meant to reference the column "people.name".|at nam`,
-			"SELECT p.nme FROM people AS p, memories":                                   `42703 column p.nme does not exist||Perhaps you meant to reference the column "p.name".|at p.nme`,
-			"SELECT id FROM people, memories":                                           `42702 column reference "id" is ambiguous|||at id`,
-			"SELECT user_id, count(*) FROM people":                                      `42803 column "people.user_id" must appear in the GROUP BY clause or be used in an aggregate function|||at user_id,`,
-			"SELECT * FROM people WHERE id = 'x'":                                       `22P02 invalid input syntax for type uuid: "x"|||at 'x'`,
-			"SELECT /* ü */ 1 / 0 FROM people":                                          `22012 division by zero|||at`,
-			"SELECT length(1) FROM people":                                              `42883 function length(integer) does not exist||No function matches the given name and argument types. You might need to add explicit type casts.|at length(1)`,
-			"SELECT obj_description('a', 'b', 'c')":                                     `42883 function obj_description(unknown, unknown, unknown) does not exist||No function matches the given name and argument types. You might need to add explicit type casts.|at obj_description('a',`,
-			"SELECT name + 1 FROM people":                                               `42883 operator does not exist: text + integer||No operator matches the given name and argument types. You might need to add explicit type casts.|at +`,
-			"SELECT relnam FROM pg_class":                                               `42703 column "relnam" does not exist||Perhaps you meant to reference the column "pg_class.relname" or the column "pg_class.relam".|at relnam`,
-			"SELECT table_nam FROM information_schema.tables":                           `42703 column "table_nam" does not exist||Perhaps you meant to reference the column "tables.table_name".|at table_nam`,
-			"SELECT people::int FROM people":                                            `42846 cannot cast type people to integer|||at ::int`,
-			"SELECT 1 FROM people UNION SELECT 'x'":                                     `22P02 invalid input syntax for type integer: "x"|||at 'x'`,
-			"SELECT 1 FROM people UNION SELECT now()":                                   `42804 UNION types integer and timestamp with time zone cannot be matched|||at now()`,
-			"SELECT (SELECT name FROM people)":                                          `21000 more than one row returned by a subquery used as an expression|||at`,
-			"SELECT * FROM people LIMIT -1":                                             `2201W LIMIT must not be negative|||at`,
-			"SELECT '{bad'::jsonb":                                                      `22P02 invalid input syntax for type json|Token "bad" is invalid.||at '{bad'::jsonb`,
-			"SELECT name FROM people WHERE name ~ '('":                                  `2201B invalid regular expression: parentheses () not balanced|||at`,
-			"COPY (SELECT nme FROM people) TO STDOUT":                                   `42703 column "nme" does not exist||Perhaps you meant to reference the column "people.name".|at nme`,
-			"INSERT INTO people (name) VALUES (1 / 0)":                                  `22012 division by zero|||at`,
-			"INSERT INTO memories (title, body, occurred_at) VALUES ('a', 'b', 'soon')": `22007 invalid input syntax for type timestamp with time zone: "soon"|||at 'soon')`,
-			"INSERT INTO memories (title, body) VALUES (NULL, 'b')":                     `23502 a column that must have a value would have none||information_schema.columns tells which columns need a value (is_nullable).|at`,
+			"SELECT * FROM people WHERE nam = 'x'":    `42703 column "nam" does not exist||Perhaps you meant to reference the column "people.name".|at nam`,
+			"SELECT p.nme FROM people AS p, memories": `42703 column p.nme does not exist||Perhaps you meant to reference the column "p.name".|at p.nme`,
+			"SELECT id FROM people, memories":         `42702 column reference "id" is ambiguous|||at id`,
+			"SELECT user_id, count(*) FROM people": `42803 column "people.user_id" must appear in the GROUP BY clause ` +
+				`or be used in an aggregate function|||at user_id,`,
+			"SELECT * FROM people WHERE id = 'x'": `22P02 invalid input syntax for type uuid: "x"|||at 'x'`,
+			"SELECT /* ü */ 1 / 0 FROM people":    `22012 division by zero|||at`,
+			"SELECT length(1) FROM people": `42883 function length(integer) does not exist||` +
+				`No function matches the given name and argument types. You might need to add explicit type casts.|at length(1)`,
+			"SELECT obj_description('a', 'b', 'c')": `42883 function obj_description(unknown, unknown, unknown) does not exist||` +
+				`No function matches the given name and argument types. You might need to add explicit type casts.|at obj_description('a',`,
+			"SELECT name + 1 FROM people": `42883 operator does not exist: text + integer||` +
+				`No operator matches the given name and argument types. You might need to add explicit type casts.|at +`,
+			"SELECT relnam FROM pg_class": `42703 column "relnam" does not exist||` +
+				`Perhaps you meant to reference the column "pg_class.relname" or the column "pg_class.relam".|at relnam`,
+			"SELECT table_nam FROM information_schema.tables": `42703 column "table_nam" does not exist||` +
+				`Perhaps you meant to reference the column "tables.table_name".|at table_nam`,
+			"SELECT people::int FROM people":           `42846 cannot cast type people to integer|||at ::int`,
+			"SELECT 1 FROM people UNION SELECT 'x'":    `22P02 invalid input syntax for type integer: "x"|||at 'x'`,
+			"SELECT 1 FROM people UNION SELECT now()":  `42804 UNION types integer and timestamp with time zone cannot be matched|||at now()`,
+			"SELECT (SELECT name FROM people)":         `21000 more than one row returned by a subquery used as an expression|||at`,
+			"SELECT * FROM people LIMIT -1":            `2201W LIMIT must not be negative|||at`,
+			"SELECT '{bad'::jsonb":                     `22P02 invalid input syntax for type json|Token "bad" is invalid.||at '{bad'::jsonb`,
+			"SELECT name FROM people WHERE name ~ '('": `2201B invalid regular expression: parentheses () not balanced|||at`,
+			"COPY (SELECT nme FROM people) TO STDOUT":  `42703 column "nme" does not exist||Perhaps you meant to reference the column "people.name".|at nme`,
+			"INSERT INTO people (name) VALUES (1 / 0)": `22012 division by zero|||at`,
+			"INSERT INTO memories (title, body, occurred_at) VALUES ('a', 'b', 'soon')": `22007 invalid input syntax for ` +
+				`type timestamp with time zone: "soon"|||at 'soon')`,
+			"INSERT INTO memories (title, body) VALUES (NULL, 'b')": `23502 a column that must have a value would have none||` +
+				`information_schema.columns tells which columns need a value (is_nullable).|at`,
 		} {
 			for _, extended := range []bool{false, true} {
 				if got := errorOf(t, agent, sql, extended); got != strings.TrimRight(want, " ") {
@@ -97,13 +106,15 @@ func TestErrorsNameWhatIsWritten(t *testing.T) {
 	in := startWrites(t, options{})
 	agent := in.agent(t)
 	for sql, want := range map[string]string{
-		"INSERT INTO full_items (name, nothing) VALUES ('a', 1)":                                 `42703 column "nothing" of relation "full_items" does not exist|||at nothing)`,
-		"UPDATE all_slots SET nothing = 1":                                                       `42703 column "nothing" of relation "all_slots" does not exist|||at nothing`,
-		"UPDATE loose_items SET nothing = 1":                                                     `42703 column "nothing" of relation "loose_items" does not exist|||at nothing`,
-		"INSERT INTO odd_slots (a) VALUES ('x') ON CONFLICT ON CONSTRAINT slots_pkey DO NOTHING": `42704 constraint "slots_pkey" for table "odd_slots" does not exist|||at`,
-		"UPDATE red_items SET n = 9000":                                                          `44000 the new row is not one that you may write||The view allows only rows that it would show afterwards.|at`,
-		"UPDATE loose_items SET n = 1":                                                           `44000 the new row is not one that you may write||The view allows only rows that it would show afterwards.|at`,
-		"UPDATE cards SET nothing = 1":                                                           `42703 column "nothing" of relation "cards" does not exist||Columns that you can read of cards: id, name, born, level, note.|at nothing`,
+		"INSERT INTO full_items (name, nothing) VALUES ('a', 1)": `42703 column "nothing" of relation "full_items" does not exist|||at nothing)`,
+		"UPDATE all_slots SET nothing = 1":                       `42703 column "nothing" of relation "all_slots" does not exist|||at nothing`,
+		"UPDATE loose_items SET nothing = 1":                     `42703 column "nothing" of relation "loose_items" does not exist|||at nothing`,
+		"INSERT INTO odd_slots (a) VALUES ('x') ON CONFLICT ON CONSTRAINT slots_pkey DO NOTHING": `42704 constraint ` +
+			`"slots_pkey" for table "odd_slots" does not exist|||at`,
+		"UPDATE red_items SET n = 9000": `44000 the new row is not one that you may write||The view allows only rows that it would show afterwards.|at`,
+		"UPDATE loose_items SET n = 1":  `44000 the new row is not one that you may write||The view allows only rows that it would show afterwards.|at`,
+		"UPDATE cards SET nothing = 1": `42703 column "nothing" of relation "cards" does not exist||` +
+			`Columns that you can read of cards: id, name, born, level, note.|at nothing`,
 	} {
 		for _, extended := range []bool{false, true} {
 			if got := errorOf(t, agent, sql, extended); got != want {
@@ -154,11 +165,14 @@ func TestErrorsOverHiddenColumns(t *testing.T) {
 		}
 	}
 	for sql, want := range map[string]string{
-		"SELECT people::int FROM people":                 `42846 cannot cast type people to integer|||at ::int`,
-		"SELECT array_agg(people) + 1 FROM people":       `42883 operator does not exist: people[] + integer||No operator matches the given name and argument types. You might need to add explicit type casts.|at +`,
-		"SELECT consent_statu FROM people":               `42703 column "consent_statu" does not exist||Columns that you can read of people: id, name.|at consent_statu`,
-		"SELECT p.consent_status FROM people AS p":       `42703 column p.consent_status does not exist||Columns that you can read of people: id, name.|at p.consent_status`,
-		"SELECT p.nothing FROM people AS p, memories":    `42703 column p.nothing does not exist||Columns that you can read of memories: id, title, body, metadata; of people: id, name.|at p.nothing`,
+		"SELECT people::int FROM people": `42846 cannot cast type people to integer|||at ::int`,
+		"SELECT array_agg(people) + 1 FROM people": `42883 operator does not exist: people[] + integer||` +
+			`No operator matches the given name and argument types. You might need to add explicit type casts.|at +`,
+		"SELECT consent_statu FROM people": `42703 column "consent_statu" does not exist||Columns that you can read of people: id, name.|at consent_statu`,
+		"SELECT p.consent_status FROM people AS p": `42703 column p.consent_status does not exist||` +
+			`Columns that you can read of people: id, name.|at p.consent_status`,
+		"SELECT p.nothing FROM people AS p, memories": `42703 column p.nothing does not exist||` +
+			`Columns that you can read of memories: id, title, body, metadata; of people: id, name.|at p.nothing`,
 		"SELECT nam FROM people":                         `42703 column "nam" does not exist||Perhaps you meant to reference the column "people.name".|at nam`,
 		"SELECT pg_class::int FROM pg_class":             `42846 cannot cast type pg_class to integer|||at ::int`,
 		"SELECT c::int FROM information_schema.tables c": `42846 cannot cast type information_schema.tables to integer|||at ::int`,

@@ -25,7 +25,8 @@ INSERT INTO people (user_id, name, consent_status) VALUES
   ('11111111-1111-4111-8111-111111111111', 'HIDDENMARK twin', 'granted'), ('11111111-1111-4111-8111-111111111111', 'HIDDENMARK twin', 'granted'),
   ('11111111-1111-4111-8111-111111111111', 'HIDDENMARK refuses', 'revoked');
 INSERT INTO memories (id, user_id, title, body, metadata, occurred_at, docs) VALUES
-  ('eeeeeeee-0000-4000-8000-000000000001', '11111111-1111-4111-8111-111111111111', 'HIDDENMARK twin', repeat('x', 3000), '{"n": "not a number"}', '294276-12-01', '{"{}"}');
+  ('eeeeeeee-0000-4000-8000-000000000001', '11111111-1111-4111-8111-111111111111', 'HIDDENMARK twin', repeat('x', 3000),
+  '{"n": "not a number"}', '294276-12-01', '{"{}"}');
 INSERT INTO memory_participants SELECT 'eeeeeeee-0000-4000-8000-000000000001', id FROM people WHERE name = 'HIDDENMARK refuses';
 UPDATE people SET nick = 'x' WHERE name = 'HIDDENMARK twin';
 CREATE FUNCTION noisy(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', t; RETURN true; END $$;`
@@ -107,7 +108,8 @@ func TestCollationsDoNotMeet(t *testing.T) {
 	in := start(t, options{setup: gateWorld})
 	direct, agent := in.forced(t).conn, in.agent(t)
 	for _, form := range []string{
-		`SELECT 1 FROM (SELECT title, title COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM public.memories) x WHERE CASE WHEN title = '%s' THEN a > b ELSE false END`,
+		`SELECT 1 FROM (SELECT title, title COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM public.memories) x ` +
+			`WHERE CASE WHEN title = '%s' THEN a > b ELSE false END`,
 		`SELECT 1 FROM public.memories WHERE CASE WHEN title = '%s' THEN mark > (SELECT max(nick) FROM public.people) ELSE false END`,
 	} {
 		hidden, absent := strings.ReplaceAll(form, "%s", "HIDDENMARK twin"), strings.ReplaceAll(form, "%s", "HIDDENMARK tween")
@@ -118,7 +120,8 @@ func TestCollationsDoNotMeet(t *testing.T) {
 			t.Errorf("%s%s", a, b)
 		}
 	}
-	const apart = `SELECT count(*) > 0 FROM public.memories m CROSS JOIN public.people p WHERE m.mark = 'x' AND (p.nick < 'z' OR p.nick IS NULL) AND CASE WHEN p.nick > 'a' THEN m.mark END IS NULL`
+	const apart = `SELECT count(*) > 0 FROM public.memories m CROSS JOIN public.people p WHERE m.mark = 'x' AND (p.nick < 'z' OR p.nick IS NULL) ` +
+		`AND CASE WHEN p.nick > 'a' THEN m.mark END IS NULL`
 	if a := harness.Ask(agent, apart); a.Code != "" || len(a.Results) != 1 || a.Results[0].Rows[0] != harness.Ask(direct, apart).Results[0].Rows[0] {
 		t.Errorf("collations that do not meet: %s", a)
 	}

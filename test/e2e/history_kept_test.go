@@ -16,7 +16,8 @@ const keptHistory = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
   people: { rows: [ own: { column: user_id, is: user } ] }
-  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted, materialize: true } ] }
+  memories: { rows: [ own: { column: user_id, is: user },
+    consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted, materialize: true } ] }
 `
 
 // withdrawals are ways to end the one consent that the memory depends on. After the last ones what is kept does not
@@ -49,7 +50,8 @@ func TestHistoryOfWhatIsKept(t *testing.T) {
 		if granted {
 			next++
 			sql = `INSERT INTO people (id, user_id, name, consent_status) VALUES ($person, '` + user1 +
-				`', 'Of the history', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'; DELETE FROM memory_participants WHERE memory_id = $memory AND person_id <> $person`
+				`', 'Of the history', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'; ` +
+				`DELETE FROM memory_participants WHERE memory_id = $memory AND person_id <> $person`
 		}
 		sql = strings.NewReplacer("$person", "'"+historyPerson+"'", "$memory", "'"+historyID+"'").Replace(sql)
 		if _, err := owners[o].PgConn().Exec(context.Background(), sql).ReadAll(); err != nil || !granted {

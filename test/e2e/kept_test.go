@@ -21,14 +21,16 @@ CREATE TABLE persons (id int PRIMARY KEY, consent text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE note_persons (note int, person int);
 INSERT INTO persons VALUES (1, 'granted', NULL), (2, 'refused', NULL), (3, 'granted', now() + interval '1 hour'), (4, 'granted', now() - interval '1 hour');
-INSERT INTO notes VALUES (1, 'of one'), (2, 'HIDDENMARK refused'), (3, 'of three'), (4, 'HIDDENMARK over'), (5, 'of nobody'), (6, 'HIDDENMARK of nobody who is there'), (7, 'HIDDENMARK of one and two');
+INSERT INTO notes VALUES (1, 'of one'), (2, 'HIDDENMARK refused'), (3, 'of three'), (4, 'HIDDENMARK over'), (5, 'of nobody'),
+  (6, 'HIDDENMARK of nobody who is there'), (7, 'HIDDENMARK of one and two');
 INSERT INTO note_persons VALUES (1, 1), (2, 2), (3, 3), (4, 4), (6, 9), (7, 1), (7, 2);
 RESET ROLE;`
 
 const keptRules = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
-  notes: { rows: [ consent: { every: [ note_persons: { note: id }, persons: { id: person } ], status: consent, is: granted, expires: until, materialize: true } ] }
+  notes: { rows: [ consent: { every: [ note_persons: { note: id }, persons: { id: person } ], status: consent,
+    is: granted, expires: until, materialize: true } ] }
   persons: { rows: [ status: { column: consent, is: granted } ] }
   note_persons: { rows: [ visible: { notes: { id: note } }, visible: { persons: { id: person } } ] }
 `

@@ -21,7 +21,8 @@ import (
 func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Müsli'), ('ash', 'dog:bella', '小黑')`,
 		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // in a stack of her own: a word of the belief
-		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday, says Dr. Smith', 'vet:dr_smith', '["dog:bella"]')`)
+		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) `+
+			`VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday, says Dr. Smith', 'vet:dr_smith', '["dog:bella"]')`)
 	ctx := context.Background()
 	super := harness.Super(t, k.db)
 	const belief = "Heart murmurs in small breeds need exercise monitoring"

@@ -149,11 +149,13 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 		}
 	}
 	// Line 65: what another SI has told, from which memory of it; bella sees that one, and sean does not.
-	made = must[*privacy.Memory](t, "told")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009"}))
+	made = must[*privacy.Memory](t, "told")(d.AddMemory(ctx, agentCaller("ash"),
+		privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009"}))
 	if made.ToldFrom != "episode:1009" || !slices.Equal(made.Access, ids("si:ash", "si:bella_agent")) {
 		t.Errorf("told: %+v", made)
 	}
-	_, err := d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009", Access: ids("human:sean")})
+	_, err := d.AddMemory(ctx, agentCaller("ash"),
+		privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009", Access: ids("human:sean")})
 	fails(t, "told to one more", err, "PrivacyForbiddenError")
 	for what, c := range map[string]struct {
 		as   string
@@ -192,7 +194,8 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 // seeds/003:123-126, 185-187.
 func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	k, d := startPrivacy(t,
-		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), `+
+			`('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	ctx := context.Background()
 	began := time.Now().Add(-time.Minute)
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
@@ -314,7 +317,8 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		fails(t, "a stranger: "+name, err, privacy.NotFound)
 	}
 	if got := harness.Ask(harness.Super(t, k.db),
-		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) && !slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
+		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) &&
+		!slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
 		t.Errorf("participants %v", got)
 	}
 	// A second one of the name is not made.
@@ -372,7 +376,8 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	}
 	// A guardian, for its ward: mira has no agent here, so sean for bella.
 	out = must[*privacy.Consent](t, "a guardian")(
-		d.RecordConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
+		d.RecordConsent(ctx, agentCaller("sean"),
+			privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
 	if out.Grantor != "human:sean" || out.For != "dog:bella" || out.Store != "ash" || out.Repeated {
 		t.Errorf("%+v", out)
 	}
@@ -657,7 +662,8 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	tier.All(t)
 	k, _ := startPrivacy(t,
-		`INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', '["human:kid_123"]' FROM generate_series(1, 500) n`)
+		`INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', `+
+			`'["human:kid_123"]' FROM generate_series(1, 500) n`)
 	super := harness.Super(t, k.db)
 	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
 	work := func(caller, subject string) (n int) {

@@ -226,7 +226,8 @@ func (k *kernle) visible(table string, e entity) []string {
 			}
 			key := fmt.Sprint(m.stack, s, m.id, m.grants)
 			if _, ok := asked[key]; !ok {
-				asked[key] = yes(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3)) AND (scope = '*' OR scope = $4 OR scope = ANY ($5))
+				asked[key] = yes(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3))
+					AND (scope = '*' OR scope = $4 OR scope = ANY ($5))
 					AND (grantor = $2 OR grantor IN (SELECT guardian FROM guardians g WHERE g.stack_id = $1 AND g.subject = $2))`, m.stack, s, me, m.id, m.grants)
 			}
 			if !asked[key] {
@@ -560,7 +561,8 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 // seeds/003:62.
 func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 	k := startKernle(t,
-		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), `+
+			`('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	super := harness.Super(t, k.db)
 	for _, table := range kernleTables() {
 		list := func(ids ...string) string {

@@ -19,30 +19,45 @@ import (
 // twinsShow is in both twins: a memory of the caller's about somebody of whom others know more.
 const twinsShow = `
 INSERT INTO stacks VALUES ('zstore', 'human:zowner');
-INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:mine', 'mallory', 'Rex Zedwick likes Zeddy cake at Rosenheim', '["human:zed"]', '[]')`
+INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants)
+VALUES ('episode:mine', 'mallory', 'Rex Zedwick likes Zeddy cake at Rosenheim', '["human:zed"]', '[]')`
 
 // twinsHide shows to neither si:mallory nor si:ashley: contexts, records, guardians, aliases, memories and what was
 // drawn from them, of other stores, by the names that the callers use; malformed lists; and more of all than a page or
 // a look has room for.
 const twinsHide = `
 INSERT INTO stacks VALUES ('hstore', 'human:hown');
-INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES ('context:h1', 'ash', 'ctx:secret', '["human:sean"]', '["*"]'), ('context:h2', 'rex', 'ctx:secret', '["human:zed"]', 'no list'), ('context:h3', 'zstore', 'ctx:zz', '["human:zed"]', '["*"]'),
+INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES ('context:h1', 'ash', 'ctx:secret', '["human:sean"]',
+  '["*"]'), ('context:h2', 'rex', 'ctx:secret', '["human:zed"]', 'no list'), ('context:h3', 'zstore', 'ctx:zz', '["human:zed"]', '["*"]'),
 	('context:h4', 'hstore', 'ctx:bella_health', '["si:ashley_", "si:malloryx"]', '["*"]');
-INSERT INTO consent_records (id, stack_id, grantor, grantee, scope, revoked_at) VALUES ('consent:h1', 'rex', 'human:zed', 'human:other', '*', NULL), ('consent:h2', 'ash', 'human:zed', 'human:other', 'episode:mine', NULL), ('consent:h3', 'zstore', 'human:zed', '*x', '*', NULL),
+INSERT INTO consent_records (id, stack_id, grantor, grantee, scope, revoked_at) VALUES ('consent:h1', 'rex', 'human:zed', 'human:other', '*', NULL),
+  ('consent:h2', 'ash', 'human:zed', 'human:other', 'episode:mine', NULL), ('consent:h3', 'zstore', 'human:zed', '*x', '*', NULL),
 	('consent:h4', 'hstore', 'human:zed', 'human:other', 'ctx:mine', NULL), ('consent:h5', 'ash', 'dog:bella', 'human:other', '*', '2026-01-06');
-INSERT INTO guardians VALUES ('ash', 'human:zed', 'human:sean'), ('rex', 'human:zed', 'si:rex'), ('hstore', 'dog:bella', 'human:hown'), ('zstore', 'human:mallory_', 'human:zed');
+INSERT INTO guardians VALUES ('ash', 'human:zed', 'human:sean'), ('rex', 'human:zed', 'si:rex'),
+  ('hstore', 'dog:bella', 'human:hown'), ('zstore', 'human:mallory_', 'human:zed');
 INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'human:zed', 'Zeddy'), ('rex', 'human:zed', 'Rosenheim'), ('zstore', 'si:mallory', 'cake');
-INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids, access_grants, told_from) VALUES ('episode:h1', 'ash', 'HIDDENMARK', NULL, '["human:zed"]', '["*"]', NULL), ('episode:h2', 'ash', 'HIDDENMARK', NULL, '[]', '[]', NULL), ('episode:h3', 'rex', 'HIDDENMARK', NULL, '["human:kid_123"]', '["si:mallory"]', NULL),
-	('episode:h4', 'ash', 'HIDDENMARK', 'si:mallory_', '["human:zed"]', '["ctx:bella_health"]', 'episode:mine'), ('episode:h5', 'zstore', 'HIDDENMARK', NULL, 'garbage [[[', '{{{', NULL), ('episode:h6', 'zstore', 'HIDDENMARK', NULL, '["human:zed", null]', '[1]', 'episode:h6'),
-	('episode:h7', 'nostore', 'HIDDENMARK', NULL, '["human:zed"]', '["*", "si:mallory"]', NULL), ('episode:h8', 'rex', 'HIDDENMARK', NULL, '["human:zed"]', '["si:mallory"]', 'episode:h3');
-INSERT INTO beliefs (id, stack_id, content, subject_ids, access_grants) VALUES ('belief:h1', 'ash', 'Walks help', '[]', '[]'), ('belief:h2', 'zstore', 'Walks help', '["human:zed"]', '["*"]'), ('episode:mine', 'ash', 'HIDDENMARK', '[]', '[]');
-INSERT INTO notes (id, stack_id, content, subject_ids, access_grants) VALUES ('note:h1', 'ash', 'HIDDENMARK Rosenheim', '["si:mallory_"]', '[]'), ('zzz', 'rex', 'HIDDENMARK', '["human:zed"]', '[]');
+INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids, access_grants, told_from)
+VALUES ('episode:h1', 'ash', 'HIDDENMARK', NULL, '["human:zed"]', '["*"]', NULL), ('episode:h2', 'ash', 'HIDDENMARK', NULL, '[]', '[]', NULL),
+  ('episode:h3', 'rex', 'HIDDENMARK', NULL, '["human:kid_123"]', '["si:mallory"]', NULL),
+	('episode:h4', 'ash', 'HIDDENMARK', 'si:mallory_', '["human:zed"]', '["ctx:bella_health"]', 'episode:mine'), ('episode:h5', 'zstore', 'HIDDENMARK', NULL,
+	'garbage [[[', '{{{', NULL), ('episode:h6', 'zstore', 'HIDDENMARK', NULL, '["human:zed", null]', '[1]', 'episode:h6'),
+	('episode:h7', 'nostore', 'HIDDENMARK', NULL, '["human:zed"]', '["*", "si:mallory"]', NULL),
+	('episode:h8', 'rex', 'HIDDENMARK', NULL, '["human:zed"]', '["si:mallory"]', 'episode:h3');
+INSERT INTO beliefs (id, stack_id, content, subject_ids, access_grants) VALUES ('belief:h1', 'ash', 'Walks help', '[]', '[]'),
+  ('belief:h2', 'zstore', 'Walks help', '["human:zed"]', '["*"]'), ('episode:mine', 'ash', 'HIDDENMARK', '[]', '[]');
+INSERT INTO notes (id, stack_id, content, subject_ids, access_grants) VALUES ('note:h1', 'ash', 'HIDDENMARK Rosenheim', '["si:mallory_"]', '[]'),
+  ('zzz', 'rex', 'HIDDENMARK', '["human:zed"]', '[]');
 INSERT INTO raw_entries (id, stack_id, content, subject_ids, access_grants) VALUES ('zzz', 'rex', 'HIDDENMARK', '["human:zed"]', '[]');
-INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:h1', 'ash', 'HIDDENMARK', ARRAY['human:zed', NULL], '{*}'), ('episode:h2', 'ash', 'HIDDENMARK', NULL, NULL);
-INSERT INTO episodes_jsonb (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:h1', 'ash', 'HIDDENMARK', '{"a":1}', '"*"'), ('episode:h2', 'ash', 'HIDDENMARK', (repeat('[', 2000) || repeat(']', 2000))::jsonb, '["*"]');
-INSERT INTO generalizations (stack_id, belief_id, source_id, source_kind) VALUES ('ash', 'belief:h1', 'episode:mine', 'episode'), ('zstore', 'belief:h2', 'episode:mine', 'episode'), ('ash', 'belief:none', 'episode:h1', '');
-INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) SELECT 'episode:bulk' || n, 'ash', 'HIDDENMARK Rosenheim cake ' || n, '["human:zed"]', '["si:mallory"]' FROM generate_series(1, 2500) n;
-INSERT INTO privacy_contexts (id, stack_id, context_id, participants) SELECT 'context:bulk' || n, 'ash', 'ctx:a' || n, '["human:sean"]' FROM generate_series(1, 1200) n`
+INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants)
+VALUES ('episode:h1', 'ash', 'HIDDENMARK', ARRAY['human:zed', NULL], '{*}'), ('episode:h2', 'ash', 'HIDDENMARK', NULL, NULL);
+INSERT INTO episodes_jsonb (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:h1', 'ash', 'HIDDENMARK', '{"a":1}', '"*"'),
+  ('episode:h2', 'ash', 'HIDDENMARK', (repeat('[', 2000) || repeat(']', 2000))::jsonb, '["*"]');
+INSERT INTO generalizations (stack_id, belief_id, source_id, source_kind) VALUES ('ash', 'belief:h1', 'episode:mine', 'episode'),
+  ('zstore', 'belief:h2', 'episode:mine', 'episode'), ('ash', 'belief:none', 'episode:h1', '');
+INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) SELECT 'episode:bulk' || n, 'ash', 'HIDDENMARK Rosenheim cake ' || n,
+  '["human:zed"]', '["si:mallory"]' FROM generate_series(1, 2500) n;
+INSERT INTO privacy_contexts (id, stack_id, context_id, participants) SELECT 'context:bulk' || n, 'ash',
+  'ctx:a' || n, '["human:sean"]' FROM generate_series(1, 1200) n`
 
 var (
 	idsOfTwins  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)

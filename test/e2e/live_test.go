@@ -31,7 +31,8 @@ INSERT INTO talk."Session" VALUES
   ('00000000-0000-4000-8000-00000000000c', '33333333-3333-4333-8333-333333333333', '22222222-2222-4222-8222-222222222222', 4, 'ACTIVE'),
   ('00000000-0000-4000-8000-00000000000d', '11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222', 4, 'OVER'),
   ('00000000-0000-4000-8000-00000000000e', '11111111-1111-4111-8111-111111111111', NULL, NULL, 'ACTIVE');
-INSERT INTO talk."Turn" VALUES (1, '00000000-0000-4000-8000-00000000000a', 3, 'hello', now()), (2, '00000000-0000-4000-8000-00000000000a', 4, 'as we agreed', NULL),
+INSERT INTO talk."Turn" VALUES (1, '00000000-0000-4000-8000-00000000000a', 3, 'hello', now()),
+  (2, '00000000-0000-4000-8000-00000000000a', 4, 'as we agreed', NULL),
   (3, '00000000-0000-4000-8000-00000000000b', 3, 'hello', NULL), (4, '00000000-0000-4000-8000-00000000000b', 3, 'hello', NULL);
 INSERT INTO talk.item SELECT i, ('00000000-0000-4000-8000-00000000000' || s)::uuid, i % 5,
     CASE WHEN s IN ('a', 'b') THEN '' ELSE 'HIDDENMARK ' END || 'item'
@@ -48,9 +49,11 @@ attributes:
   actor:   { type: uuid, source: set, setting: app.actor_id, within: { attribute: user }, optional: true }
   mode:    { type: text, source: set, within: { values: [brief, "it's"] }, optional: true, audit: true }
   stage:   { type: integer, source: query, audit: true, query: { table: talk.Session, column: stage, match: { id: session } } }
-  turn:    { type: integer, source: query, optional: true, audit: true, query: { table: talk.Turn, column: id, match: { sessionId: session }, rows: [ sql: "\"sealedAt\" IS NULL" ] } }
+  turn:    { type: integer, source: query, optional: true, audit: true,
+    query: { table: talk.Turn, column: id, match: { sessionId: session }, rows: [ sql: "\"sealedAt\" IS NULL" ] } }
   message: { type: text, source: query, optional: true, query: { table: talk.Turn, column: message, match: { id: turn } } }
-  intent:  { type: text, source: expression, audit: true, sql: "CASE WHEN attribute('message') LIKE '%we agreed%' THEN 'recall' WHEN attribute('stage') = 1 THEN 'listen' ELSE 'talk' END" }
+  intent:  { type: text, source: expression, audit: true,
+    sql: "CASE WHEN attribute('message') LIKE '%we agreed%' THEN 'recall' WHEN attribute('stage') = 1 THEN 'listen' ELSE 'talk' END" }
 tables:
   talk.item:
     rows:

@@ -179,19 +179,22 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 				return strings.Join(got.Results[0].Rows, " ")
 			}
 			if got := answer(
-				`SELECT DISTINCT k FROM brain_entries, jsonb_object_keys(metadata) AS k (k) WHERE jsonb_typeof(metadata) = 'object' ORDER BY k`); got != "category last_reviewed summary title url" {
+				`SELECT DISTINCT k FROM brain_entries, jsonb_object_keys(metadata) AS k (k) WHERE jsonb_typeof(metadata) = 'object' ` +
+					`ORDER BY k`); got != "category last_reviewed summary title url" {
 				t.Errorf("keys %s", got)
 			}
 			if got := answer(
-				`SELECT DISTINCT jsonb_typeof(e.value) FROM brain_entries, jsonb_each(metadata) e WHERE jsonb_typeof(metadata) = 'object' ORDER BY 1`); got != "null string" {
+				`SELECT DISTINCT jsonb_typeof(e.value) FROM brain_entries, jsonb_each(metadata) e ` +
+					`WHERE jsonb_typeof(metadata) = 'object' ORDER BY 1`); got != "null string" {
 				t.Errorf("values are %s", got)
 			}
 			const entry = ` FROM brain_entries WHERE id = '` + brainGlobal + `'`
 			for stored, want := range map[string]string{
 				`{"title": "t", "author": "HIDDENMARK", "path": "HIDDENMARK", "internal": {"title": "HIDDENMARK"}}`: `{"title": "t"}`,
-				`{"title": {"author": "HIDDENMARK"}, "url": ["HIDDENMARK"], "summary": 770001, "category": true}`:   `{"url": null, "title": null, "summary": null, "category": null}`,
-				`{"Title": "HIDDENMARK", "title ": "HIDDENMARK"}`:                                                   `{}`,
-				`{"title": null, "last_reviewed": "2026-05-01"}`:                                                    `{"title": null, "last_reviewed": "2026-05-01"}`,
+				`{"title": {"author": "HIDDENMARK"}, "url": ["HIDDENMARK"], "summary": 770001, "category": true}`: `{"url": null, ` +
+					`"title": null, "summary": null, "category": null}`,
+				`{"Title": "HIDDENMARK", "title ": "HIDDENMARK"}`: `{}`,
+				`{"title": null, "last_reviewed": "2026-05-01"}`:  `{"title": null, "last_reviewed": "2026-05-01"}`,
 				`["HIDDENMARK"]`: `\N`, `"HIDDENMARK"`: `\N`, `770001`: `\N`, `null`: `\N`,
 			} {
 				super(t, db, `UPDATE brain_entries SET metadata = '`+stored+`' WHERE id = '`+brainGlobal+`'`)
@@ -328,8 +331,10 @@ var brainFetches = []string{
 
 // brainMixed are a list beside a fetch: what is meant has the fetched row's content and no other.
 var brainMixed = map[string]string{
-	"SELECT b.content, l.* FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'": "SELECT b.content, l.id, l.tenant_id, l.collection, l.title, l.category, l.last_reviewed, l.metadata FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'",
-	"SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')":    "SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')",
+	"SELECT b.content, l.* FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'": "SELECT b.content, l.id, l.tenant_id, " +
+		"l.collection, l.title, l.category, l.last_reviewed, l.metadata FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'",
+	"SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')": "SELECT l.id FROM brain_entries l " +
+		"WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')",
 	"SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM " +
 		"brain_entries l": "SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM brain_entries l",
 }
@@ -565,7 +570,8 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 		t.Errorf("no value that is no string came out as null: %s", got.Multiset())
 	}
 	columns := values(t, db,
-		`SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'brain_entries'::regclass AND attnum > 0`)
+		`SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute `+
+			`WHERE attrelid = 'brain_entries'::regclass AND attnum > 0`)
 	if columns[0] != "id uuid, tenant_id text, collection text, title text, category text, last_reviewed date, metadata jsonb, content text" {
 		t.Errorf("the table's schema is %s", columns[0])
 	}

@@ -40,7 +40,8 @@ tables:
 const markHidden = `
 ALTER TABLE people ADD COLUMN phone text DEFAULT 'HIDDENMARK phone';
 ALTER TABLE memories ADD COLUMN private text DEFAULT 'HIDDENMARK private';
-UPDATE memories SET body = rpad(body, 30) || 'HIDDENMARK', metadata = metadata || '{"diary": "HIDDENMARK", "place": {"HIDDENMARK": 1}}' WHERE metadata IS NOT NULL;
+UPDATE memories SET body = rpad(body, 30) || 'HIDDENMARK',
+metadata = metadata || '{"diary": "HIDDENMARK", "place": {"HIDDENMARK": 1}}' WHERE metadata IS NOT NULL;
 UPDATE memories SET metadata = '["HIDDENMARK"]' WHERE metadata IS NULL;
 `
 
@@ -52,7 +53,8 @@ func narrowedCopy(t testing.TB) *pgtest.DB {
 	super(t, db, markHidden)
 	super(t, db, `
 		UPDATE memories SET body = substr(body, 1, 30), occurred_at = to_timestamp(86400 * floor(extract(epoch FROM occurred_at) / 86400)),
-			metadata = CASE WHEN metadata IS NOT NULL AND metadata <> '["HIDDENMARK"]' THEN jsonb_strip_nulls(jsonb_build_object('mood', metadata -> 'mood', 'stars', metadata -> 'stars')) || '{"place": null}' END;
+			metadata = CASE WHEN metadata IS NOT NULL AND metadata <> '["HIDDENMARK"]'
+				THEN jsonb_strip_nulls(jsonb_build_object('mood', metadata -> 'mood', 'stars', metadata -> 'stars')) || '{"place": null}' END;
 		UPDATE people SET name = substr(name, 1, 5);
 		ALTER TABLE people ALTER COLUMN created_at DROP NOT NULL;
 		UPDATE people SET created_at = NULL;

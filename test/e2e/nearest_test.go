@@ -180,8 +180,10 @@ func vectors(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 func TestHiddenVectorsDoNotDecideWhatIsFound(t *testing.T) {
 	ctx := context.Background()
 	const table = `CREATE EXTENSION vector; CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(8) NOT NULL); SELECT setseed(0.7);
-INSERT INTO notes SELECT i, 1, 'k' || i %% 3, ARRAY(SELECT random()::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 3000) AS i;
-INSERT INTO notes SELECT 10000 + i, 2, 'k1', ARRAY(SELECT (%s)::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 3000) AS i;
+INSERT INTO notes SELECT i, 1, 'k' || i %% 3, ARRAY(SELECT random()::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector
+FROM generate_series(1, 3000) AS i;
+INSERT INTO notes SELECT 10000 + i, 2, 'k1', ARRAY(SELECT (%s)::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector
+FROM generate_series(1, 3000) AS i;
 CREATE INDEX ON notes USING hnsw (emb vector_l2_ops); CREATE INDEX ON notes USING ivfflat (emb vector_l2_ops) WITH (lists = 40);
 DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; ALTER TABLE notes OWNER TO nearest_owner; ANALYZE notes`
 	one, super := vectors(t)

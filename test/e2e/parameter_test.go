@@ -13,7 +13,8 @@ func TestDeclaredParameterTypes(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10); CREATE TYPE public.mood AS ENUM ('calm');
 		CREATE FUNCTION public.fits(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE DOMAIN public.checked AS text CHECK (public.fits(VALUE));
-		CREATE TYPE public.gauge AS (n integer); CREATE FUNCTION public.gauged(public.gauge) RETURNS text LANGUAGE sql AS 'SELECT (1 / $1.n)::text'; CREATE CAST (public.gauge AS text) WITH FUNCTION public.gauged(public.gauge)`})
+		CREATE TYPE public.gauge AS (n integer); CREATE FUNCTION public.gauged(public.gauge) RETURNS text LANGUAGE sql AS 'SELECT (1 / $1.n)::text';
+		CREATE CAST (public.gauge AS text) WITH FUNCTION public.gauged(public.gauge)`})
 	oid := func(name string) uint32 {
 		return number(t, truth(t, in, `SELECT oid::text FROM pg_type WHERE typname = '`+name+`'`)[0])
 	}

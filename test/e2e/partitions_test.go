@@ -14,12 +14,15 @@ CREATE TABLE journal_old PARTITION OF journal FOR VALUES FROM (MINVALUE) TO ('20
 CREATE TABLE journal_new (text text, day date, id int, user_id uuid);
 ALTER TABLE journal ATTACH PARTITION journal_new FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
 CREATE TABLE journal_late PARTITION OF journal DEFAULT;
-INSERT INTO journal SELECT i, CASE WHEN i % 3 = 0 THEN '` + user1 + `' ELSE '` + user2 + `' END::uuid, date '2023-01-01' + i, CASE WHEN i % 3 = 0 THEN 'entry ' ELSE 'HIDDENMARK ' END || i
+INSERT INTO journal SELECT i, CASE WHEN i % 3 = 0 THEN '` + user1 + `' ELSE '` + user2 + `' END::uuid, date '2023-01-01' + i,
+CASE WHEN i % 3 = 0 THEN 'entry ' ELSE 'HIDDENMARK ' END || i
 FROM generate_series(1, 1000) i;
 CREATE TABLE papers (id int PRIMARY KEY, user_id uuid, text text);
 CREATE TABLE letters () INHERITS (papers);
-INSERT INTO papers SELECT i, CASE WHEN i % 2 = 0 THEN '` + user1 + `' ELSE '` + user2 + `' END::uuid, CASE WHEN i % 2 = 0 THEN 'paper' ELSE 'HIDDENMARK' END FROM generate_series(1, 20) i;
-INSERT INTO letters SELECT i, CASE WHEN i % 2 = 0 THEN '` + user1 + `' ELSE '` + user2 + `' END::uuid, CASE WHEN i % 2 = 0 THEN 'letter' ELSE 'HIDDENMARK' END FROM generate_series(21, 40) i;
+INSERT INTO papers SELECT i, CASE WHEN i % 2 = 0 THEN '` + user1 + `' ELSE '` + user2 + `' END::uuid, CASE WHEN i % 2 = 0 THEN 'paper' ELSE 'HIDDENMARK' END
+FROM generate_series(1, 20) i;
+INSERT INTO letters SELECT i, CASE WHEN i % 2 = 0 THEN '` + user1 + `' ELSE '` + user2 +
+	`' END::uuid, CASE WHEN i % 2 = 0 THEN 'letter' ELSE 'HIDDENMARK' END FROM generate_series(21, 40) i;
 `
 
 // arciveFunctions is the end of the world's policy.

@@ -16,7 +16,8 @@ import (
 func TestPartlySweptPeopleCountOnce(t *testing.T) {
 	tier.All(t)
 	const table = `
-CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAULT clock_timestamp(), channel text, n int NOT NULL DEFAULT 1, anonymous boolean NOT NULL DEFAULT false);`
+CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAULT clock_timestamp(), channel text,
+  n int NOT NULL DEFAULT 1, anonymous boolean NOT NULL DEFAULT false);`
 	const rules = `
   %T:
     rows: [ consent: { subject: who, registry: { since: at } } ]

@@ -14,13 +14,16 @@ import (
 func TestPartsOfAStatementThatNeedEachOther(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
-	harness.Exec(t, db, `CREATE TABLE notes (id bigint PRIMARY KEY, member int NOT NULL); CREATE TABLE links (note_id bigint NOT NULL REFERENCES notes, person text NOT NULL);
-		DO $$ BEGIN CREATE ROLE together_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; ALTER TABLE notes OWNER TO together_owner; ALTER TABLE links OWNER TO together_owner`)
+	harness.Exec(t, db, `CREATE TABLE notes (id bigint PRIMARY KEY, member int NOT NULL);
+		CREATE TABLE links (note_id bigint NOT NULL REFERENCES notes, person text NOT NULL);
+		DO $$ BEGIN CREATE ROLE together_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
+		ALTER TABLE notes OWNER TO together_owner; ALTER TABLE links OWNER TO together_owner`)
 	behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: `
 version: 1
 attributes: { member: { type: bigint, source: credential } }
 tables:
-  notes: { rows: [ own: { column: member, is: member } ], write: { commands: [insert, update], columns: [id], stamp: { member: { attribute: member } }, accept: [conflicts] } }
+  notes: { rows: [ own: { column: member, is: member } ],
+    write: { commands: [insert, update], columns: [id], stamp: { member: { attribute: member } }, accept: [conflicts] } }
   links: { rows: [ visible: { notes: { id: note_id } } ], write: { commands: [insert], columns: [note_id, person] } }
 `}
 	for _, mode := range harness.Modes(harness.Auto, harness.Both) {

@@ -13,9 +13,11 @@ const viewSetup = `
 CREATE VIEW overview AS SELECT m.id, m.title, m.occurred_at::date AS day, count(p.person_id) AS present, max(m.metadata ->> 'place') AS place
   FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id GROUP BY m.id;
 CREATE VIEW busy WITH (security_barrier) AS SELECT o.*, row_number() OVER (ORDER BY o.day, o.id) AS n FROM overview o WHERE o.present > 1;
-CREATE VIEW company WITH (security_invoker) AS SELECT p.name, (SELECT count(*) FROM memory_participants mp WHERE mp.person_id = p.id) AS met, p AS person FROM people p;
+CREATE VIEW company WITH (security_invoker) AS SELECT p.name,
+(SELECT count(*) FROM memory_participants mp WHERE mp.person_id = p.id) AS met, p AS person FROM people p;
 CREATE VIEW unlisted AS SELECT * FROM people;
-CREATE VIEW everything AS SELECT 'm' AS kind, title AS text FROM memories UNION ALL SELECT 'p', name FROM people UNION SELECT kind, text FROM (VALUES ('v', 'x')) v (kind, text);
+CREATE VIEW everything AS SELECT 'm' AS kind, title AS text FROM memories UNION ALL SELECT 'p', name FROM people
+UNION SELECT kind, text FROM (VALUES ('v', 'x')) v (kind, text);
 `
 
 const viewsPolicy = arcivePolicy + "views: { busy: {}, company: {}, everything: {} }\n"

@@ -156,13 +156,16 @@ BEGIN
   FOREACH t IN ARRAY '{episodes,beliefs,notes,raw_entries,episodes_array,episodes_jsonb}'::text[] LOOP
     EXECUTE format($f$
       DELETE FROM %1$I WHERE content LIKE 'HIDDENMARK%%' AND md5(id) < '3';
-      UPDATE %1$I SET content = 'HIDDENMARK(1', source_entity = 'HIDDENMARK', created_at = 'infinity', access_grants = DEFAULT WHERE content LIKE 'HIDDENMARK%%' AND md5(id) < '8';
+      UPDATE %1$I SET content = 'HIDDENMARK(1', source_entity = 'HIDDENMARK', created_at = 'infinity', access_grants = DEFAULT
+        WHERE content LIKE 'HIDDENMARK%%' AND md5(id) < '8';
       UPDATE %1$I SET content = '1', consent_grants = NULL, created_at = created_at - interval '3 years' WHERE content LIKE 'HIDDENMARK%%' AND md5(id) >= '8';
       INSERT INTO %1$I (id, stack_id, content) SELECT 'more:' || n, 'ash', 'HIDDENMARK more' FROM generate_series(1, 40) n $f$, t);
   END LOOP;
 END $$;
-INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) VALUES ('more:bad', 'ash', 'HIDDENMARK', '["', '["*"]'), ('more:about', 'ash', 'HIDDENMARK', '["human:nobody"]', '["*"]');
-INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:HIDDENMARK', 'ash', 'human:mira', 'si:rex', '*'), ('consent:HIDDENMARK2', 'student_123', 'human:kid_123', 'si:ashley', '*');
+INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) VALUES ('more:bad', 'ash', 'HIDDENMARK', '["', '["*"]'),
+  ('more:about', 'ash', 'HIDDENMARK', '["human:nobody"]', '["*"]');
+INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:HIDDENMARK', 'ash', 'human:mira', 'si:rex', '*'),
+  ('consent:HIDDENMARK2', 'student_123', 'human:kid_123', 'si:ashley', '*');
 DELETE FROM consent_records WHERE id = 'consent:9';
 INSERT INTO guardians VALUES ('student_123', 'human:HIDDENMARK', 'human:HIDDENMARK');
 UPDATE privacy_contexts SET default_access_grants = '["*"]', participants = '["HIDDENMARK"]' WHERE id IN ('context:3', 'context:4', 'context:5');

@@ -41,7 +41,8 @@ func startWrites(t testing.TB, o options, more ...string) *instance {
 
 // writtenState is what there is to see of the tables afterwards, whatever keys the database drew.
 const writtenState = `SELECT title, body, qty, shelf, tags, dim, note, made, loud, code, state, user_id FROM items ORDER BY title, qty, body;
-SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what; SELECT name, born, level, note FROM cards ORDER BY name, level, note; SELECT * FROM shelves ORDER BY id`
+SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what;
+SELECT name, born, level, note FROM cards ORDER BY name, level, note; SELECT * FROM shelves ORDER BY id`
 
 // tried runs a statement in a transaction that is rolled back, and returns what it answered and left behind.
 func tried(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) {
@@ -159,7 +160,8 @@ func TestHostileWritesChangeNothingHidden(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})
 	direct := in.direct(t)
-	const hidden = `SELECT md5(string_agg(i::text, ',' ORDER BY id)) FROM items i WHERE title LIKE 'HIDDENMARK%'; SELECT md5(string_agg(s::text, ',' ORDER BY id)) FROM shelves s;
+	const hidden = `SELECT md5(string_agg(i::text, ',' ORDER BY id)) FROM items i WHERE title LIKE 'HIDDENMARK%';
+		SELECT md5(string_agg(s::text, ',' ORDER BY id)) FROM shelves s;
 		SELECT count(*) FROM labels WHERE item NOT IN (SELECT id FROM items WHERE state = 'shown' AND user_id = '` + user1 + `');
 		SELECT md5(string_agg(s::text, ',' ORDER BY name)) FROM slots s WHERE user_id <> '` + user1 + `'; SELECT count(*) FROM ideas WHERE state <> 'proposed';
 		SELECT count(*) FROM items WHERE user_id = '` + user1 + `' AND state <> 'shown'`
@@ -376,7 +378,8 @@ func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 		} {
 			done(t, agent, sql)
 			if got := one(t, owner,
-				`SELECT count(*)::text || string_agg(DISTINCT user_id::text || consent_status || is_self, '') FROM people WHERE name = 'HIDDENMARK made'`); got != itoa(i+1)+user1+"pendingfalse" {
+				`SELECT count(*)::text || string_agg(DISTINCT user_id::text || consent_status || is_self, '') FROM people `+
+					`WHERE name = 'HIDDENMARK made'`); got != itoa(i+1)+user1+"pendingfalse" {
 				t.Errorf("%s: %s", sql, got)
 			}
 		}
@@ -500,7 +503,8 @@ func TestCopyFrom(t *testing.T) {
 	}
 	var copied string
 	if err := ownerConn.QueryRow(ctx,
-		`SELECT string_agg(concat_ws('/', title, qty, body, state, user_id, code, made::date, loud), ',' ORDER BY title) FROM items WHERE title LIKE 'c_'`).Scan(&copied); err != nil {
+		`SELECT string_agg(concat_ws('/', title, qty, body, state, user_id, code, made::date, loud), ',' ORDER BY title) FROM items `+
+			`WHERE title LIKE 'c_'`).Scan(&copied); err != nil {
 		t.Fatal(err)
 	}
 	if want := "c1/1/none/shown/" + user1 + "/2026-01-01/C1,c2/3/none/shown/" + user1 + "/2026-01-01/C2"; copied != want {

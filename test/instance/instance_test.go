@@ -56,8 +56,11 @@ func TestCopiesAreAsIfMigrated(t *testing.T) {
 		var state string
 		if err := conn.QueryRow(ctx, `SELECT jsonb_pretty(jsonb_build_object(
 			'rights', (SELECT array_agg(x ORDER BY x) FROM (SELECT x::text FROM pg_database, unnest(datacl) AS x WHERE datname = current_database()) AS a (x)),
-			'undo', (SELECT array_agg(sql ORDER BY sql) FROM pgconsent.installed_undo), 'privileges', (SELECT array_agg(p::text ORDER BY p::text) FROM pgconsent.installed_privilege AS p), 'objects', (SELECT array_agg(o.identity || o.fingerprint ORDER BY o.identity) FROM pgconsent.installed_object AS o),
-			'here', has_database_privilege('pgconsent_agent', current_database(), 'TEMPORARY'), 'clerk', has_database_privilege('notes_clerk', current_database(), 'TEMPORARY')))`).
+			'undo', (SELECT array_agg(sql ORDER BY sql) FROM pgconsent.installed_undo),
+			'privileges', (SELECT array_agg(p::text ORDER BY p::text) FROM pgconsent.installed_privilege AS p),
+			'objects', (SELECT array_agg(o.identity || o.fingerprint ORDER BY o.identity) FROM pgconsent.installed_object AS o),
+			'here', has_database_privilege('pgconsent_agent', current_database(), 'TEMPORARY'),
+			'clerk', has_database_privilege('notes_clerk', current_database(), 'TEMPORARY')))`).
 			Scan(&state); err != nil {
 			t.Fatal(err)
 		}

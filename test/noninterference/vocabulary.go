@@ -22,7 +22,8 @@ type function struct {
 }
 
 // costly are functions that a random argument makes slow or large; what they might tell, others do.
-const costly = `^(pg_sleep.*|repeat|lpad|rpad|generate_series|generate_subscripts|array_fill|gen_random_bytes|random_normal|.*_(in|out|recv|send|accum|serialize|deserialize|combine|transfn|finalfn))$`
+const costly = `^(pg_sleep.*|repeat|lpad|rpad|generate_series|generate_subscripts|array_fill|gen_random_bytes|random_normal|` +
+	`.*_(in|out|recv|send|accum|serialize|deserialize|combine|transfn|finalfn))$`
 
 func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
 	t.Helper()
@@ -35,10 +36,13 @@ func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
 		return a.Results[0].Rows
 	}
 	v := &vocabulary{}
-	for _, r := range rows(`SELECT quote_ident(proname), (SELECT string_agg(format_type(a, NULL), ',' ORDER BY o) FROM unnest(proargtypes) WITH ORDINALITY u (a, o))
-		FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND pronargs BETWEEN 0 AND 3 AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype)
+	for _, r := range rows(`SELECT quote_ident(proname),
+		(SELECT string_agg(format_type(a, NULL), ',' ORDER BY o) FROM unnest(proargtypes) WITH ORDINALITY u (a, o))
+		FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND pronargs BETWEEN 0 AND 3
+			AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype)
 		AND 'internal'::regtype <> ALL (proargtypes) AND proname !~ '` + costly + `'
-		AND (provolatile <> 'i' OR pronargs BETWEEN 1 AND 2 AND proargtypes[0] IN ('text'::regtype, 'regclass'::regtype, 'oid'::regtype, 'jsonb'::regtype, 'anyarray'::regtype, 'name'::regtype))
+		AND (provolatile <> 'i' OR pronargs BETWEEN 1 AND 2
+			AND proargtypes[0] IN ('text'::regtype, 'regclass'::regtype, 'oid'::regtype, 'jsonb'::regtype, 'anyarray'::regtype, 'name'::regtype))
 		ORDER BY oid`) {
 		name, args, _ := strings.Cut(r, "\t")
 		f := function{name: name}
@@ -50,7 +54,8 @@ func newVocabulary(t testing.TB, db *pgtest.DB) *vocabulary {
 			v.ofObjects = append(v.ofObjects, f)
 		}
 	}
-	v.relations = append(v.relations, rows(`SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+	v.relations = append(v.relations, rows(`SELECT oid::regclass::text FROM pg_class
+		WHERE relkind IN ('r', 'v') AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
 		AND relname NOT IN ('pg_database', 'pg_operator', 'pg_proc', 'pg_depend', 'pg_description', 'pg_collation', 'pg_amop', 'pg_amproc') ORDER BY oid`)...)
 	v.settings = rows(`SELECT name FROM pg_settings WHERE context IN ('user', 'superuser') AND name !~ '_timeout' ORDER BY name`)
 	v.settings = append(v.settings, "pgconsent.seal", "row_security", "search_path", "role")

@@ -13,7 +13,8 @@ import (
 
 // readable lists what the agents' role may read, the catalogs and what stands for them aside, each as a query.
 const readable = `SELECT format('SELECT %s::text FROM %s AS x', 'x', c.oid::regclass) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_' AND n.nspname <> 'pgconsent_catalog'
+WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+AND n.nspname !~ '^pg_' AND n.nspname <> 'pgconsent_catalog'
   AND has_schema_privilege('pgconsent_agent', n.oid, 'USAGE') AND has_any_column_privilege('pgconsent_agent', c.oid, 'SELECT') ORDER BY 1`
 
 // unsealed reads, as the agents' role and without a seal, all that the role may read: no row of a customer's table, and

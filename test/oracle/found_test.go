@@ -18,10 +18,15 @@ import (
 const foundSchema = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END FROM generate_series(0, 4) g;
-CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text, body text, meta jsonb NOT NULL, n int, found tsvector GENERATED ALWAYS AS (to_tsvector('english', coalesce(title, '') || ' ' || coalesce(body, ''))) STORED, changed timestamptz DEFAULT '2000-01-01', CHECK (n < 100000));
-INSERT INTO doc SELECT g, g % 5, 'title ' || g, (ARRAY['a lake', 'two rivers', 'the old mill', NULL, 'rivers and lakes'])[1 + g % 7 % 5], jsonb_build_object('k', g % 3, 'code', 'C' || g % 11), g FROM generate_series(1, 400) g;
-CREATE INDEX ON doc USING gin (found); CREATE INDEX ON doc USING gin (body gin_trgm_ops); CREATE INDEX ON doc USING gin (meta); CREATE INDEX ON doc (lower(title)) WHERE n > 3;
-CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changed = now(); RETURN NEW; END $$; CREATE TRIGGER stamp BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION stamp();
+CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text,
+  body text, meta jsonb NOT NULL, n int, found tsvector GENERATED ALWAYS AS (to_tsvector('english', coalesce(title, '') || ' ' || coalesce(body, ''))) STORED,
+  changed timestamptz DEFAULT '2000-01-01', CHECK (n < 100000));
+INSERT INTO doc SELECT g, g % 5, 'title ' || g, (ARRAY['a lake', 'two rivers', 'the old mill', NULL, 'rivers and lakes'])[1 + g % 7 % 5],
+  jsonb_build_object('k', g % 3, 'code', 'C' || g % 11), g FROM generate_series(1, 400) g;
+CREATE INDEX ON doc USING gin (found); CREATE INDEX ON doc USING gin (body gin_trgm_ops);
+CREATE INDEX ON doc USING gin (meta); CREATE INDEX ON doc (lower(title)) WHERE n > 3;
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changed = now(); RETURN NEW; END $$;
+CREATE TRIGGER stamp BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION stamp();
 CREATE TABLE part (id int PRIMARY KEY, doc int NOT NULL REFERENCES doc ON DELETE CASCADE, word text);
 INSERT INTO part SELECT g, 1 + g % 400, 'w' || g % 9 FROM generate_series(1, 600) g;
 CREATE TABLE narrow (id int PRIMARY KEY, person int NOT NULL, body text, secret text);
@@ -29,15 +34,18 @@ INSERT INTO narrow SELECT id, person, body, 'secret ' || id FROM doc;
 CREATE INDEX ON narrow USING gin (body gin_trgm_ops);
 ANALYZE;`
 
-const foundFilter = `DELETE FROM doc WHERE person > 2; DELETE FROM narrow WHERE person > 2; DELETE FROM person WHERE id > 2; ALTER TABLE narrow DROP secret, DROP person`
+const foundFilter = `DELETE FROM doc WHERE person > 2; DELETE FROM narrow WHERE person > 2; ` +
+	`DELETE FROM person WHERE id > 2; ALTER TABLE narrow DROP secret, DROP person`
 
 const foundPolicy = `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   person: { rows: [ { status: { column: agreed, is: "yes" } } ] }
-  doc: { rows: [ { visible: { person: { id: person } } } ], write: { commands: [update, delete], columns: [title, body, meta, n], accept: [references, values] } }
+  doc: { rows: [ { visible: { person: { id: person } } } ],
+    write: { commands: [update, delete], columns: [title, body, meta, n], accept: [references, values] } }
   part: { rows: [ { visible: { doc: { id: doc } } } ] }
-  narrow: { rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, body: allow }, write: { commands: [update, delete], columns: [body], accept: [values] } }
+  narrow: { rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, body: allow },
+    write: { commands: [update, delete], columns: [body], accept: [values] } }
 `
 
 // Writes of what a search finds, with the values of their parameters.

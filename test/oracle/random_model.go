@@ -131,8 +131,10 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 		if names[r.Name.Name]++; slices.Contains(s.SearchPath, r.Name.Schema) && names[r.Name.Name] == 1 {
 			mt.name = catalog.QuoteIdent(r.Name.Name)
 		}
-		rows, err := conn.Query(ctx, `SELECT a.attname, format_type(b.oid, CASE WHEN b.oid = a.atttypid THEN a.atttypmod ELSE -1 END), b.oid, b.typname, b.typcategory::text, coalesce(e.typname, ''), b.typname IN ('citext', 'interval') OR coalesce(NOT c.collisdeterministic, false)
-			FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN y.typtype = 'd' THEN y.typbasetype ELSE y.oid END LEFT JOIN pg_type e ON e.oid = b.typelem LEFT JOIN pg_collation c ON c.oid = a.attcollation
+		rows, err := conn.Query(ctx, `SELECT a.attname, format_type(b.oid, CASE WHEN b.oid = a.atttypid THEN a.atttypmod ELSE -1 END), b.oid, b.typname,
+			b.typcategory::text, coalesce(e.typname, ''), b.typname IN ('citext', 'interval') OR coalesce(NOT c.collisdeterministic, false)
+			FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN y.typtype = 'd' THEN y.typbasetype ELSE y.oid END
+			LEFT JOIN pg_type e ON e.oid = b.typelem LEFT JOIN pg_collation c ON c.oid = a.attcollation
 			WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND b.typtype <> 'd' ORDER BY a.attnum`, r.Name.SQL())
 		if err != nil {
 			t.Fatal(err)

@@ -27,8 +27,10 @@ tables: { chunks: { rows: [ RULE ] } }
 const vectorData = `CREATE EXTENSION vector;
 CREATE TABLE chunks (id bigint PRIMARY KEY, member bigint NOT NULL, state text NOT NULL, kind text NOT NULL, emb vector(%[2]d) NOT NULL);
 SELECT setseed(0.42);
-INSERT INTO chunks SELECT i, CASE WHEN i %% 10000 = 7 THEN 3 WHEN i %% 100 = 8 THEN 2 WHEN i %% 10 = 9 THEN 1 ELSE 100 + hashint8(i) %% 5000 END, 'shared', 'k' || i %% 50,
-  ARRAY(SELECT (sin((i %% 1000 * 7919 %% 1000) * d * 1.7) + random() * 2)::real FROM generate_series(1, %[2]d) AS d)::vector FROM generate_series(1, %[1]d) AS i;
+INSERT INTO chunks SELECT i,
+  CASE WHEN i %% 10000 = 7 THEN 3 WHEN i %% 100 = 8 THEN 2 WHEN i %% 10 = 9 THEN 1 ELSE 100 + hashint8(i) %% 5000 END, 'shared', 'k' || i %% 50,
+  ARRAY(SELECT (sin((i %% 1000 * 7919 %% 1000) * d * 1.7) + random() * 2)::real FROM generate_series(1, %[2]d) AS d)::vector
+  FROM generate_series(1, %[1]d) AS i;
 CREATE INDEX ON chunks (member);
 CREATE INDEX ON chunks (kind);
 SET maintenance_work_mem = '2GB';

@@ -24,7 +24,8 @@ tables:
   orders: { rows: [ { own: { column: tenant_id, is: tenant } }, { visible: { customers: { id: customer_id } } } ] }
   items: { rows: [ { visible: { orders: { id: order_id } } } ] }
   products: { rows: [ open ] }
-  tickets: { rows: [ { own: { column: tenant_id, is: tenant } }, { any: [ { own: { column: assignee_id, is: user } }, { grant: { column: acl, to: [groups], all: "*" } } ] } ] }
+  tickets: { rows: [ { own: { column: tenant_id, is: tenant } },
+    { any: [ { own: { column: assignee_id, is: user } }, { grant: { column: acl, to: [groups], all: "*" } } ] } ] }
 `
 
 // byHand are the rules as a query has them: ORDERS of the row o, CUSTOMERS of c, TICKETS of t.

@@ -83,7 +83,8 @@ func serverHas(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
 	if err := conn.QueryRow(context.Background(), `SELECT (SELECT string_agg(datname || COALESCE(datacl::text, ''), ',' ORDER BY datname) FROM pg_database)
-		|| (SELECT string_agg(rolname, ',' ORDER BY rolname) FROM pg_roles) || (SELECT count(*) FROM pg_class) || (SELECT count(*) FROM pg_auth_members)`).Scan(&out); err != nil {
+		|| (SELECT string_agg(rolname, ',' ORDER BY rolname) FROM pg_roles) || (SELECT count(*) FROM pg_class)
+			|| (SELECT count(*) FROM pg_auth_members)`).Scan(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out

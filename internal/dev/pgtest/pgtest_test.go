@@ -71,7 +71,8 @@ func TestCopyIsBuiltFurther(t *testing.T) {
 	for db, want := range map[*DB]int{a: 2, b: 2, looked: 2, opened: 1, plain: 1} {
 		var n int
 		var temporary, connect, create bool
-		if err := db.Connect(t, "postgres").QueryRow(ctx, `SELECT (SELECT count(*) FROM t), has_database_privilege('public', current_database(), 'TEMPORARY'), has_database_privilege('public', current_database(), 'CONNECT'),
+		if err := db.Connect(t, "postgres").QueryRow(ctx, `SELECT (SELECT count(*) FROM t), has_database_privilege('public', current_database(), 'TEMPORARY'),
+			has_database_privilege('public', current_database(), 'CONNECT'),
 			has_database_privilege('pg_monitor', current_database(), 'CREATE')`).Scan(&n, &temporary, &connect, &create); err != nil {
 			t.Fatal(err)
 		}

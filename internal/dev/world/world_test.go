@@ -92,10 +92,15 @@ func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
 	}
 	// Each way to be hidden, and each that looks like one but is not, must occur.
 	for name, sql := range map[string]string{
-		"a dangling link alone":     `SELECT count(*) FROM memories m WHERE EXISTS (SELECT FROM memory_participants l LEFT JOIN people q ON q.id = l.person_id WHERE l.memory_id = m.id AND q.id IS NULL) AND NOT EXISTS (SELECT FROM memory_participants l JOIN people q ON q.id = l.person_id WHERE l.memory_id = m.id AND q.consent_status IS DISTINCT FROM 'granted')`,
-		"another user's person":     `SELECT count(*) FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people q ON q.id = l.person_id WHERE q.user_id <> m.user_id AND ` + visibleMemory,
-		"a link hidden by person":   `SELECT count(*) FROM memory_participants l JOIN memories m ON m.id = l.memory_id JOIN people p ON p.id = l.person_id WHERE ` + visibleMemory + ` AND NOT ` + visiblePerson,
-		"no participants, not ours": `SELECT count(*) FROM memories m WHERE user_id <> '11111111-1111-4111-8111-111111111111' AND NOT EXISTS (SELECT FROM memory_participants l WHERE l.memory_id = m.id)`,
+		"a dangling link alone": `SELECT count(*) FROM memories m WHERE EXISTS (SELECT FROM memory_participants l LEFT JOIN people q ON q.id = l.person_id ` +
+			`WHERE l.memory_id = m.id AND q.id IS NULL) AND NOT EXISTS (SELECT FROM memory_participants l JOIN people q ON q.id = l.person_id ` +
+			`WHERE l.memory_id = m.id AND q.consent_status IS DISTINCT FROM 'granted')`,
+		"another user's person": `SELECT count(*) FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people q ON q.id = l.person_id ` +
+			`WHERE q.user_id <> m.user_id AND ` + visibleMemory,
+		"a link hidden by person": `SELECT count(*) FROM memory_participants l JOIN memories m ON m.id = l.memory_id JOIN people p ON p.id = l.person_id ` +
+			`WHERE ` + visibleMemory + ` AND NOT ` + visiblePerson,
+		"no participants, not ours": `SELECT count(*) FROM memories m WHERE user_id <> '11111111-1111-4111-8111-111111111111' ` +
+			`AND NOT EXISTS (SELECT FROM memory_participants l WHERE l.memory_id = m.id)`,
 	} {
 		if number(t, conn, sql) == 0 {
 			t.Errorf("%s does not occur", name)

@@ -29,7 +29,8 @@ func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 
 func limited(t *testing.T, c Config) *Server {
 	t.Helper()
-	c.Service, c.Verifier = &operations.Service{Databases: map[string]*operations.Database{}, Record: func(context.Context, audit.Call) error { return nil }}, known{}
+	c.Service, c.Verifier = &operations.Service{Databases: map[string]*operations.Database{},
+		Record: func(context.Context, audit.Call) error { return nil }}, known{}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)

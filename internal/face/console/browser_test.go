@@ -32,7 +32,8 @@ func TestInABrowser(t *testing.T) {
 			Width                  float64
 			Seen                   bool
 		}
-		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect(); return {Tag: e.tagName, ID: e.id, Text: e.textContent.trim(),
+		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
+				return {Tag: e.tagName, ID: e.id, Text: e.textContent.trim(),
 			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: r.width > 0 && r.height > 0 && r.left >= 0}; })()`, &at)
 		if at.Tag == "BODY" || i > 40 {
 			break
@@ -159,10 +160,12 @@ func (c *chromium) sound(t *testing.T, what string) {
 	c.eval(`(() => {
 		const wrong = [], all = s => [...document.querySelectorAll(s)];
 		if (document.documentElement.scrollWidth > innerWidth) {
-			const wide = all("body *").filter(e => e.getBoundingClientRect().right > innerWidth + 1 && e.getBoundingClientRect().left >= 0).map(e => e.tagName + "." + e.className);
+			const wide = all("body *").filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&
+				e.getBoundingClientRect().left >= 0).map(e => e.tagName + "." + e.className);
 			wrong.push("it scrolls sideways: " + document.documentElement.scrollWidth + " of " + innerWidth + " by " + wide.slice(0, 5));
 		}
-		if (all("main").length != 1 || all("h1").length != 1 || !document.documentElement.lang || !document.title) wrong.push("a landmark, the heading, the language or the title is missing");
+		if (all("main").length != 1 || all("h1").length != 1 || !document.documentElement.lang ||
+			!document.title) wrong.push("a landmark, the heading, the language or the title is missing");
 		let level = 1;
 		for (const h of all("main h1, main h2, main h3, main h4")) {
 			const n = +h.tagName[1];
@@ -173,14 +176,17 @@ func (c *chromium) sound(t *testing.T, what string) {
 		for (const e of all("button, a")) if (!(e.textContent.trim() || e.getAttribute("aria-label"))) wrong.push("no name: " + e.outerHTML);
 		const ids = all("[id]").map(e => e.id);
 		if (new Set(ids).size != ids.length) wrong.push("an id is there twice: " + ids.filter((v, i) => ids.indexOf(v) != i));
-		for (const e of all("[aria-labelledby], [aria-describedby]")) for (const a of ["aria-labelledby", "aria-describedby"]) if (e.hasAttribute(a) && !document.getElementById(e.getAttribute(a))) wrong.push(a + " leads nowhere");
+		for (const e of all("[aria-labelledby], [aria-describedby]")) for (const a of ["aria-labelledby", "aria-describedby"]) if (e.hasAttribute(a) &&
+			!document.getElementById(e.getAttribute(a))) wrong.push(a + " leads nowhere");
 		for (const e of all("img")) if (!e.hasAttribute("alt")) wrong.push("a picture without words");
 		for (const e of all("th")) if (!e.scope) wrong.push("a heading of a table without scope");
 		if (all("script, style, [style], iframe, object").length) wrong.push("something that the policy of the page does not allow");
 		if (all("[tabindex]").some(e => e.tabIndex > 0)) wrong.push("an order of its own");
-		for (const e of all("button, .button, select, input:not([type=hidden])")) { const r = e.getBoundingClientRect(); if (r.width && r.height < 39) wrong.push("too small to hit: " + e.textContent + " " + r.height); }
+		for (const e of all("button, .button, select, input:not([type=hidden])")) { const r = e.getBoundingClientRect();
+			if (r.width && r.height < 39) wrong.push("too small to hit: " + e.textContent + " " + r.height); }
 		const rgb = s => { const m = s.match(/[\d.]+/g).map(Number); return m.length > 3 && m[3] == 0 ? null : m; };
-		const light = c => { const f = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]); };
+		const light = c => { const f = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+			return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]); };
 		const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 		for (let n; n = walk.nextNode();) {
 			const e = n.parentElement;

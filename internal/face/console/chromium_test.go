@@ -261,7 +261,8 @@ func (c *chromium) click(selector string) {
 	c.t.Helper()
 	var at struct{ X, Y float64 }
 	c.eval(fmt.Sprintf(
-		`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &at)
+		`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect();
+				return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &at)
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
 		c.must("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
 	}

@@ -141,7 +141,8 @@ func (f *forger) publish(all ...string) {
 // claims are those of an agent's token, with some put in front.
 func (f *forger) claims(more string) string {
 	return fmt.Sprintf(
-		`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`, more, f.now.Unix()+300, f.now.Unix())
+		`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`,
+		more, f.now.Unix()+300, f.now.Unix())
 }
 
 // replaced are the same with a claim of other text.

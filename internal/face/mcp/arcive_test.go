@@ -322,8 +322,10 @@ func arciveWithdrawn(t *testing.T, f *face) {
 	}
 	before := found()
 	var person string
-	if err := owner.QueryRow(t.Context(), `UPDATE people SET consent_status = 'revoked' WHERE id = (SELECT p.id FROM people p JOIN memory_participants m ON m.person_id = p.id
-WHERE p.user_id = '11111111-1111-4111-8111-111111111111' AND p.consent_status = 'granted' GROUP BY p.id ORDER BY count(*) DESC LIMIT 1) RETURNING id`).Scan(&person); err != nil {
+	if err := owner.QueryRow(t.Context(), `UPDATE people SET consent_status = 'revoked'
+WHERE id = (SELECT p.id FROM people p JOIN memory_participants m ON m.person_id = p.id
+WHERE p.user_id = '11111111-1111-4111-8111-111111111111' AND p.consent_status = 'granted' GROUP BY p.id ORDER BY count(*) DESC LIMIT 1)
+RETURNING id`).Scan(&person); err != nil {
 		t.Fatal(err)
 	}
 	if found() >= before {

@@ -313,7 +313,8 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q: %d %s, want %s", asked, r.status, r.body, want)
 		}
 	}
-	const meta = `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	const meta = `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for method, want := range map[string]int{"tools/list": 400, "server/discover": 200} {
 		r := send(t, "POST", d.url, "chat", "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`",`+meta,
 			"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method)

@@ -30,7 +30,8 @@ func TestMemberintel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := owner.Exec(t.Context(),
-		`UPDATE brain_entries SET metadata = metadata || '{"author": "PLANTED-AUTHOR", "path": "/PLANTED/PATH", "summary": {"nested": "PLANTED"}}' WHERE id = $1`, id); err != nil {
+		`UPDATE brain_entries SET metadata = metadata || '{"author": "PLANTED-AUTHOR", "path": "/PLANTED/PATH", "summary": {"nested": "PLANTED"}}' `+
+			`WHERE id = $1`, id); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range []string{

@@ -138,7 +138,8 @@ func TestKilled(t *testing.T) {
 const leftMade = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
 
 // events1 are the records, what was noted of data once for each subject.
-const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
+const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r ` +
+	`JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
 
 // idle waits until the server has noticed that the sweeper is gone.
 func (s *site) idle() {
@@ -206,7 +207,8 @@ func TestRenewalsMeanwhile(t *testing.T) {
 	sweepers.Wait()
 	s.idle()
 	lost := s.query(`SELECT l.user_id FROM log l JOIN pgconsent.consent_current c ON c.subject = l.user_id
-		WHERE NOT EXISTS (SELECT FROM interactions i WHERE i.id = l.id) AND l.at >= COALESCE(c.void_before, '-infinity') AND l.at >= COALESCE(CASE WHEN c.expires_at <= now() THEN c.expires_at END, '-infinity')`)
+		WHERE NOT EXISTS (SELECT FROM interactions i WHERE i.id = l.id) AND l.at >= COALESCE(c.void_before, '-infinity')
+		AND l.at >= COALESCE(CASE WHEN c.expires_at <= now() THEN c.expires_at END, '-infinity')`)
 	if lost != "" {
 		t.Errorf("lost: %s", lost)
 	}

@@ -77,10 +77,12 @@ func TestMadeFromRows(t *testing.T) {
 		INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x'), (3, 'eve', NULL, 'x'), (4, 'nobody', now(), 'x');
 		INSERT INTO summaries VALUES (1), (2), (3), (4);
 		INSERT INTO summary_notes VALUES (1, 1), (1, 2), (2, 2), (3, 3), (3, 3), (2, NULL), (4, 4);
-		INSERT INTO digests (id, sources) VALUES (1, '["1", "2"]'), (2, '["2"]'), (3, '["3", "2"]'), (4, '["1"]'), (5, 'null'), (6, '{}'), (7, '["x", "4"]'), (8, '["1", "1", "3"]');
+		INSERT INTO digests (id, sources) VALUES (1, '["1", "2"]'), (2, '["2"]'), (3, '["3", "2"]'), (4, '["1"]'), (5, 'null'),
+			(6, '{}'), (7, '["x", "4"]'), (8, '["1", "1", "3"]');
 		UPDATE digests SET own = 'yes' WHERE id = 4;
 		INSERT INTO letters VALUES (1, 1), (2, 2), (3, 3), (3, 3), (4, 4), (NULL, 8);
-		INSERT INTO thoughts VALUES (1, 1, 'first'), (2, 2, 'first'), (3, NULL, 'made'), (4, NULL, 'made'), (5, NULL, 'made'), (6, NULL, 'made'), (7, 1, 'made'), (8, NULL, 'made'), (9, NULL, 'made');
+		INSERT INTO thoughts VALUES (1, 1, 'first'), (2, 2, 'first'), (3, NULL, 'made'), (4, NULL, 'made'), (5, NULL, 'made'), (6, NULL, 'made'),
+			(7, 1, 'made'), (8, NULL, 'made'), (9, NULL, 'made');
 		INSERT INTO thought_parts VALUES (3, 1), (3, 2), (4, 3), (4, 2), (5, 4), (6, 2), (8, 9), (9, 8), (9, 5), (7, 2), (1, 2);
 		INSERT INTO archives VALUES (1, 1), (2, 2); INSERT INTO copies VALUES (1, 1), (2, 2)`)
 	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})
@@ -149,7 +151,8 @@ func TestWhatWasMadeStays(t *testing.T) {
 	for _, who := range []string{"ada", "bob"} {
 		s.temporary(who)
 	}
-	s.exec(`INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x'); INSERT INTO summaries VALUES (1), (2); INSERT INTO summary_notes VALUES (1, 1), (2, 2);
+	s.exec(`INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x');
+		INSERT INTO summaries VALUES (1), (2); INSERT INTO summary_notes VALUES (1, 1), (2, 2);
 		CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 		CREATE TRIGGER stay BEFORE DELETE ON summaries FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION stay()`)
 	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})

@@ -43,7 +43,8 @@ INSERT INTO part VALUES (2, 1), (3, 2), (4, 9), (4, 1), (5, 6), (6, 5);
 const deskPolicy = `version: 1
 attributes:
   user: { type: integer, source: credential }
-  session: { type: integer, source: set, setting: app.session, optional: true, within: { table: session, column: id, rows: [ own: { column: user_id, is: user } ] } }
+  session: { type: integer, source: set, setting: app.session, optional: true,
+    within: { table: session, column: id, rows: [ own: { column: user_id, is: user } ] } }
   stage: { type: integer, source: query, optional: true, query: { table: session, column: stage, match: { id: session } } }
 tables:
   turn: { rows: [ own: { column: session, is: session } ] }
@@ -67,7 +68,8 @@ objects:
   turn: { table: turn, metadata: [id, session] }
   pact: { table: pact }
 contracts:
-  retrieval: { by: stage, values: { 1: { allow: { turn: structured } }, 2: { allow: { turn: structured, pact: structured } }, 3: { allow: { turn: metadata } } } }
+  retrieval: { by: stage, values: { 1: { allow: { turn: structured } },
+    2: { allow: { turn: structured, pact: structured } }, 3: { allow: { turn: metadata } } } }
 `
 
 // What has no filtered copy to be held against: claims, stages, keys, groups and lists.

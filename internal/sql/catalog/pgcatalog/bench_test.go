@@ -49,7 +49,8 @@ func BenchmarkLoad(b *testing.B) {
 const many = `;
 DO $$ BEGIN FOR i IN 1..500 LOOP
   EXECUTE format('CREATE FUNCTION many_%s(a int, b text DEFAULT ''x'') RETURNS text LANGUAGE sql AS ''SELECT $2 || $1''', i);
-  EXECUTE format('CREATE TABLE many_%s (id serial PRIMARY KEY, name text NOT NULL CHECK (length(name) < 99), kind text CHECK (kind IN (''a'', ''b'')), n numeric(9, 2) DEFAULT 0,
+  EXECUTE format('CREATE TABLE many_%s (id serial PRIMARY KEY, name text NOT NULL CHECK (length(name) < 99), kind text ` +
+	`CHECK (kind IN (''a'', ''b'')), n numeric(9, 2) DEFAULT 0,
     made timestamptz DEFAULT now(), parent int REFERENCES many_%s, low text GENERATED ALWAYS AS (lower(name)) STORED)', i, greatest(i - 1, 1));
   EXECUTE format('CREATE INDEX ON many_%s (lower(name)) WHERE n > 0', i);
 END LOOP; END $$`

@@ -50,7 +50,8 @@ func TestKeysThatExclude(t *testing.T) {
 		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, COMMUTATOR = ===);
 		CREATE OPERATOR CLASS own FOR TYPE int USING hash AS OPERATOR 1 =, FUNCTION 1 hashint4(int);
 		CREATE FUNCTION loosely(text, text) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT bttextcmp(lower($1), lower($2))';
-		CREATE OPERATOR CLASS any_case FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 loosely(text, text);
+		CREATE OPERATOR CLASS any_case FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,
+		OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 loosely(text, text);
 		CREATE OPERATOR CLASS others FOR TYPE int USING hash AS OPERATOR 1 ===, FUNCTION 1 hashint4(int);
 		CREATE TABLE booked (room int4range, owner int, during tstzrange, name text,
 		  CONSTRAINT pair EXCLUDE USING gist (room WITH =, during WITH &&),

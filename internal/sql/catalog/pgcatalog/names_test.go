@@ -26,7 +26,8 @@ func TestTypesAndWhatTheyRun(t *testing.T) {
 		CREATE OPERATOR =# (LEFTARG = int, RIGHTARG = int, FUNCTION = same);
 		CREATE OPERATOR =# (LEFTARG = text, RIGHTARG = text, FUNCTION = below);
 		CREATE OPERATOR !# (RIGHTARG = int, FUNCTION = turned);
-		CREATE OPERATOR CLASS strange FOR TYPE text USING btree AS OPERATOR 1 <#, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(text, text);
+		CREATE OPERATOR CLASS strange FOR TYPE text USING btree AS OPERATOR 1 <#, OPERATOR 2 <=, OPERATOR 3 =,
+		OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(text, text);
 		CREATE TYPE span AS RANGE (SUBTYPE = text, SUBTYPE_OPCLASS = strange, SUBTYPE_DIFF = apart, COLLATION = "C");
 		CREATE DOMAIN odd AS int CHECK (VALUE =# 1);
 		CREATE DOMAIN spans AS span_multirange;
@@ -35,7 +36,8 @@ func TestTypesAndWhatTheyRun(t *testing.T) {
 		CREATE FUNCTION of_int(int) RETURNS mood LANGUAGE sql AS $$ SELECT 'b'::mood $$;
 		CREATE FUNCTION of_date(date) RETURNS mood LANGUAGE sql AS $$ SELECT 'b'::mood $$;
 		CREATE FUNCTION of_bool(bool) RETURNS mood LANGUAGE sql AS $$ SELECT 'b'::mood $$;
-		CREATE CAST (int AS mood) WITH FUNCTION of_int(int); CREATE CAST (date AS mood) WITH FUNCTION of_date(date) AS ASSIGNMENT; CREATE CAST (bool AS mood) WITH FUNCTION of_bool(bool) AS IMPLICIT;
+		CREATE CAST (int AS mood) WITH FUNCTION of_int(int); CREATE CAST (date AS mood) WITH FUNCTION of_date(date) AS ASSIGNMENT;
+		CREATE CAST (bool AS mood) WITH FUNCTION of_bool(bool) AS IMPLICIT;
 		CREATE FUNCTION rows_of(n int, VARIADIC more mood[]) RETURNS TABLE (k date, m mood) LANGUAGE sql AS 'SELECT NULL::date, NULL::mood';
 		CREATE FUNCTION twice(a int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION other.twice(text) RETURNS int LANGUAGE sql AS 'SELECT 1';`)
 	s := loadAlong(t, conn, "public", "other")

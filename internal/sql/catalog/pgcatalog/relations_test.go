@@ -36,14 +36,18 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'broken_gin'::regclass
 CREATE TABLE one (a int); CREATE TABLE two (b int); CREATE TABLE of_both () INHERITS (one, two);
 CREATE TABLE to_governed (a int); CREATE POLICY pgconsent_other ON to_governed; CREATE TABLE governed (a int); CREATE POLICY pgconsent_select ON governed;
 CREATE DOMAIN filled AS int DEFAULT 7; CREATE TABLE fills (a filled, b filled DEFAULT 8, c int);
-CREATE TABLE acts (a int PRIMARY KEY, b int REFERENCES acts ON DELETE SET DEFAULT ON UPDATE RESTRICT, c int REFERENCES acts ON DELETE RESTRICT ON UPDATE SET NULL);
+CREATE TABLE acts (a int PRIMARY KEY, b int REFERENCES acts ON DELETE SET DEFAULT ON UPDATE RESTRICT,
+  c int REFERENCES acts ON DELETE RESTRICT ON UPDATE SET NULL);
 CREATE VIEW plain AS SELECT a, b FROM whole;
 CREATE VIEW counted AS SELECT count(*) FROM one;
-CREATE VIEW triggered AS SELECT a FROM one; CREATE VIEW ruled AS SELECT a FROM one; CREATE VIEW grouped AS SELECT a FROM one GROUP BY a; CREATE VIEW over_grouped AS SELECT a FROM grouped;
+CREATE VIEW triggered AS SELECT a FROM one; CREATE VIEW ruled AS SELECT a FROM one; CREATE VIEW grouped AS SELECT a FROM one GROUP BY a;
+CREATE VIEW over_grouped AS SELECT a FROM grouped;
 CREATE FUNCTION instead() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-CREATE TRIGGER instead INSTEAD OF UPDATE ON triggered FOR EACH ROW EXECUTE FUNCTION instead(); CREATE TRIGGER instead INSTEAD OF INSERT OR UPDATE OR DELETE ON grouped FOR EACH ROW EXECUTE FUNCTION instead();
+CREATE TRIGGER instead INSTEAD OF UPDATE ON triggered FOR EACH ROW EXECUTE FUNCTION instead();
+CREATE TRIGGER instead INSTEAD OF INSERT OR UPDATE OR DELETE ON grouped FOR EACH ROW EXECUTE FUNCTION instead();
 CREATE RULE instead AS ON UPDATE TO ruled DO INSTEAD NOTHING;
-CREATE VIEW checks WITH (security_barrier, check_option = local) AS SELECT a FROM one WHERE a > 0; CREATE VIEW barrier WITH (security_barrier) AS SELECT a FROM one;
+CREATE VIEW checks WITH (security_barrier, check_option = local) AS SELECT a FROM one WHERE a > 0;
+CREATE VIEW barrier WITH (security_barrier) AS SELECT a FROM one;
 CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing; CREATE FOREIGN TABLE foreigner (a int) SERVER nowhere;
 CREATE MATERIALIZED VIEW stored AS SELECT a FROM one; CREATE SEQUENCE numbers; CREATE TYPE pair AS (a int);`
 
@@ -107,9 +111,11 @@ func TestRelations(t *testing.T) {
 	}
 	written(t, conn)
 	exec(t, conn, `CREATE ACCESS METHOD other TYPE INDEX HANDLER gisthandler;
-		CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&, FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
+		CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&,
+		FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
 		  FUNCTION 5 gist_box_penalty(internal, internal, internal), FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal);
-		CREATE TABLE indexed (n int4, b box); CREATE INDEX ON indexed (n); CREATE INDEX ON indexed USING gist (b); CREATE TABLE otherwise (b box); CREATE INDEX ON otherwise USING other (b others)`)
+		CREATE TABLE indexed (n int4, b box); CREATE INDEX ON indexed (n); CREATE INDEX ON indexed USING gist (b); CREATE TABLE otherwise (b box);
+		CREATE INDEX ON otherwise USING other (b others)`)
 	snap = load(t, conn)
 	if get("indexed").Approximate || !get("otherwise").Approximate {
 		t.Error("access methods that are not PostgreSQL's own are not told")
@@ -132,22 +138,30 @@ func written(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, `
 		CREATE SCHEMA w; SET search_path = w, public; CREATE EXTENSION btree_gist;
 		CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date';
-		CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN word AS text; CREATE TYPE pair AS (a int, j json); CREATE TYPE floats AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi);
-		CREATE TABLE checks (a int, b text, c varchar(9), d timestamptz, e mood, f numeric, g text[], h jsonb, i word, j date, k float8, l bytea, m uuid); CREATE FUNCTION whole_row(checks) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+		CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN word AS text; CREATE TYPE pair AS (a int, j json);
+		CREATE TYPE floats AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi);
+		CREATE TABLE checks (a int, b text, c varchar(9), d timestamptz, e mood, f numeric, g text[], h jsonb, i word, j date, k float8, l bytea, m uuid);
+		CREATE FUNCTION whole_row(checks) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
 		CREATE TABLE computes (a int, b text, c numeric, d text, e date GENERATED ALWAYS AS (to_day(b)) STORED, f text GENERATED ALWAYS AS (lower(d)) STORED);
-		CREATE INDEX ON computes (lower(b), c) WHERE c > 0; CREATE INDEX ON computes ((a + 1)); CREATE INDEX ON computes (to_day(d)); CREATE INDEX ON computes (a) WHERE to_day(b) > '2020-01-01';
+		CREATE INDEX ON computes (lower(b), c) WHERE c > 0; CREATE INDEX ON computes ((a + 1)); CREATE INDEX ON computes (to_day(d));
+		CREATE INDEX ON computes (a) WHERE to_day(b) > '2020-01-01';
 		CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE TRIGGER t1 BEFORE INSERT ON computes FOR EACH ROW WHEN (NEW.a / 2 > 0) EXECUTE FUNCTION nothing();
 		CREATE TRIGGER t2 BEFORE UPDATE ON computes FOR EACH ROW WHEN (NEW.c > 1 AND OLD.b IS DISTINCT FROM NEW.b AND lower(NEW.d) <> 'x') EXECUTE FUNCTION nothing();
 		CREATE TRIGGER t3 BEFORE UPDATE ON computes FOR EACH ROW WHEN (NEW.b::date > '2020-01-01') EXECUTE FUNCTION nothing();
 		CREATE TRIGGER t4 BEFORE UPDATE OF d ON computes FOR EACH ROW WHEN (1 / NEW.a > 0) EXECUTE FUNCTION nothing();
 		CREATE TABLE shapes (a int, c circle, s lseg, l int[], m int[], p path, t text, d bytea);
-		CREATE INDEX ON shapes ((c = '<(0,0),1>')); CREATE INDEX ON shapes (a) WHERE s < '[(0,0),(1,1)]'; CREATE INDEX ON shapes ((ARRAY[l, m] IS NULL)); CREATE INDEX ON shapes ((length(p) > 1)); CREATE INDEX ON shapes (length(t)) WHERE length(d) > 1;
-		CREATE TRIGGER t1 BEFORE DELETE ON shapes FOR EACH ROW WHEN (1 / OLD.a > 0) EXECUTE FUNCTION nothing(); CREATE TRIGGER t2 AFTER DELETE ON shapes FOR EACH ROW WHEN (OLD.a > 1 AND OLD.t <> current_user) EXECUTE FUNCTION nothing();
-		CREATE TRIGGER t3 AFTER UPDATE OR DELETE ON shapes FOR EACH ROW WHEN (OLD.c = '<(0,0),1>') EXECUTE FUNCTION nothing(); CREATE TRIGGER t4 AFTER DELETE ON shapes FOR EACH ROW WHEN (lower(OLD.t) = 'x') EXECUTE FUNCTION nothing();
+		CREATE INDEX ON shapes ((c = '<(0,0),1>')); CREATE INDEX ON shapes (a) WHERE s < '[(0,0),(1,1)]'; CREATE INDEX ON shapes ((ARRAY[l, m] IS NULL));
+		CREATE INDEX ON shapes ((length(p) > 1)); CREATE INDEX ON shapes (length(t)) WHERE length(d) > 1;
+		CREATE TRIGGER t1 BEFORE DELETE ON shapes FOR EACH ROW WHEN (1 / OLD.a > 0) EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t2 AFTER DELETE ON shapes FOR EACH ROW WHEN (OLD.a > 1 AND OLD.t <> current_user) EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t3 AFTER UPDATE OR DELETE ON shapes FOR EACH ROW WHEN (OLD.c = '<(0,0),1>') EXECUTE FUNCTION nothing();
+		CREATE TRIGGER t4 AFTER DELETE ON shapes FOR EACH ROW WHEN (lower(OLD.t) = 'x') EXECUTE FUNCTION nothing();
 		CREATE TABLE spread (a text, b int) PARTITION BY LIST (to_day(a));
-		CREATE TABLE compares (a int, b box, c numrange, d pair, e int[], f floats, g int4multirange, h text, EXCLUDE USING gist (h WITH =, c WITH &&), EXCLUDE USING hash (a WITH =));
-		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1])); CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
+		CREATE TABLE compares (a int, b box, c numrange, d pair, e int[], f floats, g int4multirange, h text,
+			EXCLUDE USING gist (h WITH =, c WITH &&), EXCLUDE USING hash (a WITH =));
+		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1]));
+		CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
 		CREATE INDEX ON compares USING hash (e); CREATE INDEX ON compares (d, a) INCLUDE (b);`)
 	for _, check := range []string{ // those that are asked anew, and then those that are not
 		"b::date > '2020-01-01'", "d > now()", "d::date > j", "d > current_timestamp", "d::text <> b", "k::text <> b",

@@ -18,14 +18,22 @@ func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
 		CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
 		CREATE TYPE mood AS ENUM ('sad', 'ok');
 		CREATE TYPE spoken AS ENUM ('a'); CREATE CAST (spoken AS text) WITH INOUT AS IMPLICIT;
-		CREATE TYPE asked AS ENUM ('a'); CREATE FUNCTION number(asked) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (asked AS int) WITH FUNCTION number(asked) AS ASSIGNMENT;
-		CREATE TYPE cast_by_itself AS ENUM ('a'); CREATE FUNCTION number(cast_by_itself) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (cast_by_itself AS int) WITH FUNCTION number(cast_by_itself) AS IMPLICIT;
-		CREATE TYPE sorted AS ENUM ('a'); CREATE FUNCTION less(sorted, sorted) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS sorts DEFAULT FOR TYPE sorted USING btree AS FUNCTION 1 less(sorted, sorted);
-		CREATE TYPE hashed AS ENUM ('a'); CREATE FUNCTION hash(hashed) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE OPERATOR CLASS hashes DEFAULT FOR TYPE hashed USING hash AS FUNCTION 1 hash(hashed);
+		CREATE TYPE asked AS ENUM ('a'); CREATE FUNCTION number(asked) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+		CREATE CAST (asked AS int) WITH FUNCTION number(asked) AS ASSIGNMENT;
+		CREATE TYPE cast_by_itself AS ENUM ('a'); CREATE FUNCTION number(cast_by_itself) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+		CREATE CAST (cast_by_itself AS int) WITH FUNCTION number(cast_by_itself) AS IMPLICIT;
+		CREATE TYPE sorted AS ENUM ('a'); CREATE FUNCTION less(sorted, sorted) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)';
+		CREATE OPERATOR CLASS sorts DEFAULT FOR TYPE sorted USING btree AS FUNCTION 1 less(sorted, sorted);
+		CREATE TYPE hashed AS ENUM ('a'); CREATE FUNCTION hash(hashed) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+		CREATE OPERATOR CLASS hashes DEFAULT FOR TYPE hashed USING hash AS FUNCTION 1 hash(hashed);
 		CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others);
-		CREATE DOMAIN narrow AS cast_by_itself; CREATE FUNCTION good(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE DOMAIN short AS text CHECK (length(VALUE) < 9) CHECK (VALUE ~ 'a'); CREATE DOMAIN tested AS text CHECK (good(VALUE)); CREATE DOMAIN over AS tested; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$' AND VALUE <> 'a@b');
+		CREATE DOMAIN narrow AS cast_by_itself; CREATE FUNCTION good(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END';
+		CREATE DOMAIN short AS text CHECK (length(VALUE) < 9) CHECK (VALUE ~ 'a'); CREATE DOMAIN tested AS text CHECK (good(VALUE)); CREATE DOMAIN over AS tested;
+		CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$' AND VALUE <> 'a@b');
 		CREATE FUNCTION alike(citext, citext) RETURNS bool LANGUAGE internal IMMUTABLE AS 'texticregexeq'; CREATE DOMAIN renamed AS citext CHECK (alike(VALUE, '@'));
-		CREATE TYPE written AS ENUM ('a'); CREATE FUNCTION to_json(written) RETURNS json LANGUAGE sql IMMUTABLE AS 'SELECT ''1''::json'; CREATE CAST (written AS json) WITH FUNCTION to_json(written); CREATE DOMAIN within AS int CHECK ('[1,2]'::compared @> VALUE); CREATE TYPE pair AS (a int, b sorted); CREATE TYPE plain AS (a int, b mood)`)
+		CREATE TYPE written AS ENUM ('a'); CREATE FUNCTION to_json(written) RETURNS json LANGUAGE sql IMMUTABLE AS 'SELECT ''1''::json';
+		CREATE CAST (written AS json) WITH FUNCTION to_json(written); CREATE DOMAIN within AS int CHECK ('[1,2]'::compared @> VALUE);
+		CREATE TYPE pair AS (a int, b sorted); CREATE TYPE plain AS (a int, b mood)`)
 	snapshot := load(t, conn)
 	for name, runs := range map[string]bool{
 		"int": false, "text": false, "numeric": false, "jsonb": false, "tstzmultirange": false, "text[]": false,
@@ -54,21 +62,35 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION unaccent; CREATE EXTENSION btree_gin;
-		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION g(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION g(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 		CREATE FUNCTION inlined(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1 || public.g(''x'')';
 		CREATE FUNCTION unaccented(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT public.unaccent('public.unaccent'::regdictionary, lower($1)); $$;
 		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)';
 		CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
-		CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others); CREATE DOMAIN odd AS int; CREATE TABLE teams (x int); CREATE SCHEMA pgconsent_catalog; CREATE FUNCTION pgconsent_catalog.current_setting(text, bool) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE DOMAIN pgconsent_catalog.regdictionary AS text;
-		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT coalesce(nullif(current_setting('request.jwt.f.sub', true), ''), nullif(current_setting('g', true), '')::jsonb ->> 'sub')::uuid $$;
-		CREATE FUNCTION member(int) RETURNS bool LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT f($1) > 0'; CREATE FUNCTION team(int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM teams WHERE x = $1)';
-		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION calls(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1';
-		CREATE OPERATOR <<~ (LEFTARG = int, RIGHTARG = int, FUNCTION = less); CREATE FUNCTION operates(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1 <<~ 2'; CREATE FUNCTION casts(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1::odd';
-		CREATE FUNCTION is_email(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 ~* '^[^@ ]+@[^@ ]+$' AND length($1) BETWEEN 3 AND 254 $$; CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT upper(left(btrim($1), 1)) || '.' $$;
-		CREATE FUNCTION labels(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1 AS select'; CREATE FUNCTION defaults(int, int DEFAULT f(1)) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN 1; END'; CREATE FUNCTION makes(int) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM teams WHERE '[1,2]'::compared @> x) $$;
-		CREATE FUNCTION dollars(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT $q$'$q$ || f(1) || $q$'$q$ $f$; CREATE FUNCTION escapes(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT E'\'' || f(1) || E'\'' $f$;
-		CREATE FUNCTION comments(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT /* ' */ f(1)::text /* ' */ $f$; CREATE FUNCTION aliases(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT (SELECT 1 AS "a'")::text || f(1) || (SELECT 1 AS "b'")::text $f$;
-		CREATE FUNCTION kindly(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 LIKE 'f%' $$; CREATE FUNCTION quotes(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class'; CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
+		CREATE TYPE compared AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = others); CREATE DOMAIN odd AS int; CREATE TABLE teams (x int);
+		CREATE SCHEMA pgconsent_catalog; CREATE FUNCTION pgconsent_catalog.current_setting(text, bool) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		CREATE DOMAIN pgconsent_catalog.regdictionary AS text;
+		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE
+			AS $$ SELECT coalesce(nullif(current_setting('request.jwt.f.sub', true), ''), nullif(current_setting('g', true), '')::jsonb ->> 'sub')::uuid $$;
+		CREATE FUNCTION member(int) RETURNS bool LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT f($1) > 0';
+		CREATE FUNCTION team(int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM teams WHERE x = $1)';
+		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END';
+		CREATE FUNCTION calls(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1';
+		CREATE OPERATOR <<~ (LEFTARG = int, RIGHTARG = int, FUNCTION = less); CREATE FUNCTION operates(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1 <<~ 2';
+		CREATE FUNCTION casts(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1::odd';
+		CREATE FUNCTION is_email(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 ~* '^[^@ ]+@[^@ ]+$' AND length($1) BETWEEN 3 AND 254 $$;
+		CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT upper(left(btrim($1), 1)) || '.' $$;
+		CREATE FUNCTION labels(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT f(1) + $1 AS select';
+		CREATE FUNCTION defaults(int, int DEFAULT f(1)) RETURNS int LANGUAGE plpgsql STABLE AS 'BEGIN RETURN 1; END';
+		CREATE FUNCTION makes(int) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM teams WHERE '[1,2]'::compared @> x) $$;
+		CREATE FUNCTION dollars(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT $q$'$q$ || f(1) || $q$'$q$ $f$;
+		CREATE FUNCTION escapes(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT E'\'' || f(1) || E'\'' $f$;
+		CREATE FUNCTION comments(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT /* ' */ f(1)::text /* ' */ $f$;
+		CREATE FUNCTION aliases(int) RETURNS text LANGUAGE sql IMMUTABLE AS $f$ SELECT (SELECT 1 AS "a'")::text || f(1) || (SELECT 1 AS "b'")::text $f$;
+		CREATE FUNCTION kindly(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 LIKE 'f%' $$; CREATE FUNCTION quotes(int) RETURNS int
+			LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class';
+		CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
 	tables := []struct {
 		name, sql string
 		runs      bool
@@ -161,15 +183,19 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 func TestReplacedFunctionsOfExtensions(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION hstore; CREATE FUNCTION others(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE DOMAIN narrow AS text;
+	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION hstore;
+		CREATE FUNCTION others(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE DOMAIN narrow AS text;
 		CREATE OR REPLACE FUNCTION replace(citext, citext, citext) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 		CREATE OR REPLACE FUNCTION split_part(citext, citext, int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT public.others($1::text)';
 		CREATE OR REPLACE FUNCTION translate(citext, citext, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT (SELECT max(relname) FROM pg_class)::text';
 		CREATE OR REPLACE FUNCTION regexp_match(string citext, pattern citext) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN ARRAY[public.others($1::text)];
-		CREATE OR REPLACE FUNCTION regexp_replace(string citext, pattern citext, replacement text) RETURNS text LANGUAGE sql IMMUTABLE RETURN (SELECT max(relname) FROM pg_class);
+		CREATE OR REPLACE FUNCTION regexp_replace(string citext, pattern citext, replacement text) RETURNS text
+			LANGUAGE sql IMMUTABLE RETURN (SELECT max(relname) FROM pg_class);
 		CREATE OR REPLACE FUNCTION regexp_split_to_array(string citext, pattern citext) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN ARRAY[($1::narrow)::text];
-		CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE FUNCTION others(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE OPERATOR <<~ (RIGHTARG = float8, FUNCTION = others);
-		CREATE OR REPLACE FUNCTION sec_to_gc(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT <<~ $1'; CREATE OR REPLACE FUNCTION gc_to_sec(float8 DEFAULT others(1)) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+		CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE FUNCTION others(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+		CREATE OPERATOR <<~ (RIGHTARG = float8, FUNCTION = others);
+		CREATE OR REPLACE FUNCTION sec_to_gc(float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT <<~ $1';
+		CREATE OR REPLACE FUNCTION gc_to_sec(float8 DEFAULT others(1)) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1';
 		CREATE OR REPLACE FUNCTION strpos(citext, citext) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT length($1::narrow)'`)
 	snapshot := load(t, conn)
 	var replaced []string
@@ -189,11 +215,16 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 func TestPlainFunctionsInSQL(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	exec(t, conn, `CREATE EXTENSION tablefunc; CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE DOMAIN odd AS int; CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (x int);
-		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION h$1(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION k€(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
-		CREATE FUNCTION gÄ(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION f_mood(mood) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'; CREATE CAST (mood AS int) WITH FUNCTION f_mood(mood);
-		CREATE FUNCTION says(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION same(json, json) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION hashed(json) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
-		CREATE FUNCTION to_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN now(); END'; CREATE FUNCTION unlike(varchar, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'`)
+	exec(t, conn, `CREATE EXTENSION tablefunc; CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE DOMAIN odd AS int;
+		CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (x int);
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION h$1(int) RETURNS int
+			LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION k€(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION gÄ(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION f_mood(mood) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'; CREATE CAST (mood AS int) WITH FUNCTION f_mood(mood);
+		CREATE FUNCTION says(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION same(json, json) RETURNS bool
+			LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION hashed(json) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
+		CREATE FUNCTION to_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN now(); END';
+		CREATE FUNCTION unlike(varchar, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'`)
 	runs := func(made, call string) bool {
 		t.Helper()
 		exec(t, conn, made+"; ALTER TABLE t ADD CHECK ("+call+") NOT VALID")

@@ -15,18 +15,35 @@ func TestQuietTables(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION btree_gist; CREATE SCHEMA pgconsent;
-		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 OPERATOR(pg_catalog.=) $2; END'; CREATE FUNCTION brief(text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT length($1) < 9 AND $1 ~ ''^[^@ ]+$'''; CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
-		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)'; CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
-		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION worked(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
-		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request', true), '')::jsonb ->> 'uid')::uuid $$;
-		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9); CREATE DOMAIN mail AS citext CHECK (VALUE <> '' AND length(VALUE::text) < 99); CREATE DOMAIN phone AS text CHECK (VALUE ~ '^[0-9]+$'); CREATE DOMAIN address AS citext CHECK (VALUE ~ '@'); CREATE DOMAIN host AS citext CHECK (split_part(VALUE, '@', 2) <> ''); CREATE DOMAIN score AS int NOT NULL CHECK (VALUE BETWEEN 1 AND 5) CHECK (VALUE <> 4); CREATE DOMAIN plain AS numeric(9, 2);
-		CREATE DOMAIN checked AS int CHECK (VALUE > 0) CHECK (f(VALUE) > 0); CREATE DOMAIN run AS text CHECK (query_to_xml(VALUE, true, true, '') IS NOT NULL); CREATE DOMAIN shorter AS short CHECK (length(VALUE) < 5); CREATE DOMAIN pairs AS pair; CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube; CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
-		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade); CREATE DOMAIN graded AS grade;
-		CREATE TYPE tint AS ENUM ('t1'); CREATE FUNCTION less(tint[], tint[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btarraycmp($1, $2)'; CREATE OPERATOR CLASS tints DEFAULT FOR TYPE tint[] USING btree AS FUNCTION 1 less(tint[], tint[]);
-		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT;
-		ALTER OPERATOR FAMILY gist_int4_ops USING gist ADD OPERATOR 50 === (int, int); CREATE TYPE sign AS ENUM ('s1'); CREATE FUNCTION eq(int, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 1'; CREATE FUNCTION eq(sign, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT enum_eq($1, $2)';
-		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = sign, FUNCTION = eq); CREATE OPERATOR === (LEFTARG = sign, RIGHTARG = sign, FUNCTION = eq); ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 === (int, sign), OPERATOR 3 === (sign, sign)`)
+		CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE FUNCTION pgconsent.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+		CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 OPERATOR(pg_catalog.=) $2; END';
+		CREATE FUNCTION brief(text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT length($1) < 9 AND $1 ~ ''^[^@ ]+$''';
+		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq, COMMUTATOR = ===);
+		CREATE FUNCTION less(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($1, $2)';
+		CREATE OPERATOR CLASS others FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 less(int, int);
+		CREATE FUNCTION asked(int) RETURNS bool LANGUAGE plpgsql STABLE AS 'BEGIN RETURN true; END';
+		CREATE FUNCTION worked(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
+		CREATE FUNCTION uid() RETURNS uuid LANGUAGE sql STABLE
+			AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request', true), '')::jsonb ->> 'uid')::uuid $$;
+		CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b int); CREATE DOMAIN short AS text CHECK (length(VALUE) < 9);
+		CREATE DOMAIN mail AS citext CHECK (VALUE <> '' AND length(VALUE::text) < 99); CREATE DOMAIN phone AS text CHECK (VALUE ~ '^[0-9]+$');
+		CREATE DOMAIN address AS citext CHECK (VALUE ~ '@'); CREATE DOMAIN host AS citext CHECK (split_part(VALUE, '@', 2) <> '');
+		CREATE DOMAIN score AS int NOT NULL CHECK (VALUE BETWEEN 1 AND 5) CHECK (VALUE <> 4); CREATE DOMAIN plain AS numeric(9, 2);
+		CREATE DOMAIN checked AS int CHECK (VALUE > 0) CHECK (f(VALUE) > 0); CREATE DOMAIN run AS text CHECK (query_to_xml(VALUE, true, true, '') IS NOT NULL);
+		CREATE DOMAIN shorter AS short CHECK (length(VALUE) < 5); CREATE DOMAIN pairs AS pair; CREATE TYPE spans AS RANGE (SUBTYPE = int); CREATE EXTENSION cube;
+		CREATE EXTENSION earthdistance; CREATE TYPE grade AS ENUM ('a', 'b');
+		CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)';
+		CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade); CREATE DOMAIN graded AS grade;
+		CREATE TYPE tint AS ENUM ('t1'); CREATE FUNCTION less(tint[], tint[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btarraycmp($1, $2)';
+		CREATE OPERATOR CLASS tints DEFAULT FOR TYPE tint[] USING btree AS FUNCTION 1 less(tint[], tint[]);
+		CREATE TYPE code AS ENUM ('c1'); CREATE FUNCTION number(code) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+		CREATE CAST (code AS int) WITH FUNCTION number(code) AS IMPLICIT;
+		ALTER OPERATOR FAMILY gist_int4_ops USING gist ADD OPERATOR 50 === (int, int); CREATE TYPE sign AS ENUM ('s1'); CREATE FUNCTION eq(int, sign) RETURNS bool
+			LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 1'; CREATE FUNCTION eq(sign, sign) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT enum_eq($1, $2)';
+		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = sign, FUNCTION = eq); CREATE OPERATOR === (LEFTARG = sign, RIGHTARG = sign, FUNCTION = eq);
+		ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 === (int, sign), OPERATOR 3 === (sign, sign)`)
 	for _, c := range []struct {
 		what, columns, sql string
 		deletes, updates   bool

@@ -32,8 +32,10 @@ func TestVectors(t *testing.T) {
 		UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'invalid'::regclass;
 		CREATE INDEX unready ON v USING gin (to_tsvector('finnish', a)); CREATE INDEX going ON v USING gin (to_tsvector('russian', a));
 		UPDATE pg_index SET indisready = false WHERE indexrelid = 'unready'::regclass; UPDATE pg_index SET indislive = false WHERE indexrelid = 'going'::regclass;
-		CREATE TABLE parent (a text); CREATE TABLE child () INHERITS (parent); CREATE INDEX ON parent USING gin (to_tsvector('english', a)); CREATE INDEX ON child USING gin (to_tsvector('simple', a));
-		CREATE TABLE whole (k int, a text) PARTITION BY LIST (k); CREATE TABLE part PARTITION OF whole DEFAULT; CREATE INDEX ON whole USING gin (to_tsvector('english', a));
+		CREATE TABLE parent (a text); CREATE TABLE child () INHERITS (parent); CREATE INDEX ON parent USING gin (to_tsvector('english', a));
+		CREATE INDEX ON child USING gin (to_tsvector('simple', a));
+		CREATE TABLE whole (k int, a text) PARTITION BY LIST (k); CREATE TABLE part PARTITION OF whole DEFAULT;
+		CREATE INDEX ON whole USING gin (to_tsvector('english', a));
 		CREATE TABLE changed (id int PRIMARY KEY, a text); INSERT INTO changed VALUES (1, 'x');`)
 	// An older snapshot sees the row as it was, which the index does not have.
 	run(older, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM changed")
