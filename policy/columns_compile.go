@@ -82,7 +82,8 @@ func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *ca
 // refuseVirtualOfHidden refuses a virtual generated column that is computed from a column which agents do not see
 // unchanged: if the computation fails, the error quotes what it reads. A stored column is computed when a row is
 // written.
-func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn, shown map[string]VisibleColumn, byKey map[string]bool) {
+func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn,
+	shown map[string]VisibleColumn, byKey map[string]bool) {
 	for _, part := range c.graph.withParts(r) {
 		column := part.Column(s.Name)
 		if column == nil || !column.Virtual {

@@ -38,7 +38,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 				continue
 			}
 			t.Joined, t.Output = true, false
-			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, PlainSelect: true, SingleTable: true, Limit: 1, NamedStatements: p.statementTexts()}
+			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, PlainSelect: true,
+				SingleTable: true, Limit: 1, NamedStatements: p.statementTexts()}
 			if _, err := c.judge(best, []objectAccess{t}, values); err != nil {
 				return err, ""
 			}

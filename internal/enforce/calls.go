@@ -82,8 +82,10 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 
 // lookUp finds references, and makes those that are missing among the first.
 func lookUp(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
-	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)
-UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject AS s WHERE s.subject = ANY ($2::pg_catalog.text[])`, make, look)
+	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text
+FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)
+UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject AS s
+  WHERE s.subject = ANY ($2::pg_catalog.text[])`, make, look)
 	if err != nil {
 		return err
 	}

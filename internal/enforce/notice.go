@@ -117,8 +117,10 @@ func (d *database) waitForProbe(ctx context.Context) {
 // catalogVersion reads how many transactions have changed the part of the catalogs that concerns agents, as counted by
 // event triggers, and whether these triggers exist.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bool, err error) {
-	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(), pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
-		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&version, &told)
+	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(),
+		pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
+		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()')
+		AND t.evtenabled IN ('O', 'A')`).Scan(&version, &told)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") {
 		return 0, false, migrations.ErrNotInstalled

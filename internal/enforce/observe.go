@@ -87,7 +87,8 @@ type comparedTexts struct{ plain, filtered string }
 
 // countAndHash counts the rows of a query and adds up a hash of each: equal sums mean, as far as 64 bits tell, the same
 // rows. No row leaves the database.
-const countAndHash = `SELECT pg_catalog.count(*), COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
+const countAndHash = `SELECT pg_catalog.count(*),
+		COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
 
 // comparedTexts makes the two texts, or says why there are none.
 func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts, string) {

@@ -82,11 +82,14 @@ func (d *database) readOrigins(ctx context.Context) error {
 		add(shadow.View(), shadow.Source)
 	}
 	rows, err := d.conn.Query(ctx, `SELECT w.of_schema, w.of_name, c.oid, a.attnum, a.attname::pg_catalog.text, o.oid, b.attnum
-		FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]), pg_catalog.unnest($3::pg_catalog.text[]), pg_catalog.unnest($4::pg_catalog.text[])) AS w (schema, name, of_schema, of_name)
+		FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]),
+			pg_catalog.unnest($3::pg_catalog.text[]), pg_catalog.unnest($4::pg_catalog.text[])) AS w (schema, name, of_schema, of_name)
 		JOIN pg_catalog.pg_namespace AS s ON s.nspname = w.schema JOIN pg_catalog.pg_class AS c ON c.relnamespace = s.oid AND c.relname = w.name
 		JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		JOIN pg_catalog.pg_namespace AS p ON p.nspname = w.of_schema JOIN pg_catalog.pg_class AS o ON o.relnamespace = p.oid AND o.relname = w.of_name
-		JOIN pg_catalog.pg_attribute AS b ON b.attrelid = o.oid AND b.attname = a.attname AND b.attnum > 0 AND NOT b.attisdropped`, schemas, names, ofSchemas, ofNames)
+		JOIN pg_catalog.pg_namespace AS p ON p.nspname = w.of_schema
+		JOIN pg_catalog.pg_class AS o ON o.relnamespace = p.oid AND o.relname = w.of_name
+		JOIN pg_catalog.pg_attribute AS b ON b.attrelid = o.oid AND b.attname = a.attname
+			AND b.attnum > 0 AND NOT b.attisdropped`, schemas, names, ofSchemas, ofNames)
 	if err != nil {
 		return fmt.Errorf("columns of views: %w", err)
 	}

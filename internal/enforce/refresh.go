@@ -255,7 +255,8 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 			began = time.Now()
 		}
 		d.view.Store(&view{
-			state: d.state, verified: began, tracksDDL: seen.tracksDDL, clockOffset: seen.clockOffset, catalogVersion: seen.catalogVersion, server: seen.server,
+			state: d.state, verified: began, tracksDDL: seen.tracksDDL, clockOffset: seen.clockOffset,
+			catalogVersion: seen.catalogVersion, server: seen.server,
 			signedPathOffReason: d.signedPathOffReason,
 		})
 		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.signedPathOff)
@@ -330,9 +331,11 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 	before := time.Now()
 	var theirs time.Time
 	// Servers before PostgreSQL 16 have no reserved_connections.
-	if err := conn.QueryRow(ctx, `SELECT pg_catalog.clock_timestamp(), `+serverStarted+`, pg_catalog.current_setting('max_connections')::pg_catalog.int4
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.clock_timestamp(), `+serverStarted+`,
+		pg_catalog.current_setting('max_connections')::pg_catalog.int4
 		OPERATOR(pg_catalog.-) pg_catalog.current_setting('superuser_reserved_connections')::pg_catalog.int4
-		OPERATOR(pg_catalog.-) COALESCE(pg_catalog.current_setting('reserved_connections', true)::pg_catalog.int4, 0)`).Scan(&theirs, &server, &room); err != nil {
+		OPERATOR(pg_catalog.-) COALESCE(pg_catalog.current_setting('reserved_connections', true)::pg_catalog.int4, 0)`).
+		Scan(&theirs, &server, &room); err != nil {
 		return 0, "", 0, fmt.Errorf("clock: %w", err)
 	}
 	after := time.Now()

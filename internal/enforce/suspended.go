@@ -221,10 +221,14 @@ func (d *database) usedInDatabase(ctx context.Context, functions []catalog.Name,
 		return false, nil
 	}
 	var used bool
-	err := d.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-		AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)
-		OR EXISTS (SELECT FROM pg_catalog.pg_proc AS f, pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
-		WHERE f.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+	err := d.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+		WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+		AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
+		AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)
+		OR EXISTS (SELECT FROM pg_catalog.pg_proc AS f, pg_catalog.pg_proc AS p
+			JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+		WHERE f.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
+		AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
 		AND pg_catalog.strpos(p.prosrc, f.proname::pg_catalog.text) OPERATOR(pg_catalog.>) 0)`, oids).Scan(&used)
 	return used, err
 }

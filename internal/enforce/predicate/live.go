@@ -173,7 +173,8 @@ func (l Live) sql() string {
 		row := w.alias()
 		parts := append(guards(attributesToGuard(l.Rows)), w.write(l.Rows, row))
 		line(
-			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
+			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 `+
+				`THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
 		line("FROM (SELECT %s::pg_catalog.text FROM %s AS %s WHERE %s LIMIT 2) AS found (value);",
 			column(row, l.Column), w.helper(l.Table), row,
 			variables(strings.Join(parts, " AND ")))

@@ -11,21 +11,30 @@ var dates = compile(
 	`\b\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s?(?:am|pm|uhr|h)\b`, `\b\d{1,2}:\d{2}\b`, `\b\d{1,2}\s?(?:am|pm|uhr|o'clock)\b`,
 	`\d{2,4}\s?年`, `\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号])?`, `\d{1,4}\s?년`, `\d{1,2}\s?월`,
 	word(`january|february|march|april|june|july|august|september|october|november|december|jan|feb|apr|aug|sept|oct|nov|dec|`+
-		`monday|tuesday|wednesday|thursday|friday|saturday|sunday|yesterday|tomorrow|tonight|easter|christmas|halloween|thanksgiving|ramadan|hanukkah|diwali|`+
-		`januar|februar|märz|mai|juni|juli|oktober|dezember|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag|gestern|vorgestern|übermorgen|weihnachten|ostern|`+
-		`janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|hier|demain|noël|pâques|`+
-		`enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|lunes|martes|miércoles|jueves|viernes|sábado|domingo|ayer|mañana|navidad|`+
-		`gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|ieri|domani|natale|pasqua|`+
+		`monday|tuesday|wednesday|thursday|friday|saturday|sunday|yesterday|tomorrow|tonight|easter|`+
+		`christmas|halloween|thanksgiving|ramadan|hanukkah|diwali|`+
+		`januar|februar|märz|mai|juni|juli|oktober|dezember|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag|`+
+		`gestern|vorgestern|übermorgen|weihnachten|ostern|`+
+		`janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|lundi|mardi|mercredi|jeudi|`+
+		`vendredi|samedi|dimanche|hier|demain|noël|pâques|`+
+		`enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|lunes|martes|miércoles|`+
+		`jueves|viernes|sábado|domingo|ayer|mañana|navidad|`+
+		`gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|lunedì|martedì|mercoledì|giovedì|`+
+		`venerdì|sabato|domenica|ieri|domani|natale|pasqua|`+
 		`janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|ontem|amanhã|natal|`+
 		`januari|februari|maart|mei|augustus|maandag|dinsdag|woensdag|donderdag|vrijdag|zaterdag|zondag|gisteren|`+
-		`январ[ьея]|феврал[ьея]|март[ае]?|апрел[ьея]|ма[йея]|июн[ьея]|июл[ьея]|август[ае]?|сентябр[ьея]|октябр[ьея]|ноябр[ьея]|декабр[ьея]|понедельник|вторник|сред[ауы]|четверг|пятниц[ауы]|суббот[ауы]|воскресень[ея]|вчера|позавчера|завтра|`+
-		`stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września|października|listopada|grudnia|poniedziałek|wtorek|środa|czwartek|piątek|sobota|niedziela|wczoraj|jutro|`+
+		`январ[ьея]|феврал[ьея]|март[ае]?|апрел[ьея]|ма[йея]|июн[ьея]|июл[ьея]|август[ае]?|сентябр[ьея]|октябр[ьея]|ноябр[ьея]|декабр[ьея]|`+
+		`понедельник|вторник|сред[ауы]|четверг|пятниц[ауы]|суббот[ауы]|воскресень[ея]|вчера|позавчера|завтра|`+
+		`stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września|października|listopada|grudnia|poniedziałek|wtorek|`+
+		`środa|czwartek|piątek|sobota|niedziela|wczoraj|jutro|`+
 		`ocak|şubat|nisan|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık|pazartesi|salı|çarşamba|perşembe|cuma|cumartesi|pazar|dün`),
 	word(
-		`(?:last|next|this past)\s+(?:week|weekend|month|year|spring|summer|autumn|fall|winter|night|monday|tuesday|wednesday|thursday|friday|saturday|sunday)`),
+		`(?:last|next|this past)\s+(?:week|weekend|month|year|spring|summer|autumn|fall|winter|night|monday|`+
+			`tuesday|wednesday|thursday|friday|saturday|sunday)`),
 	word(`(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|a few)\s+(?:days?|weeks?|months?|years?)\s+ago`),
 	word(`in\s+(?:may|march)`), `\b(?:may|mar)\s+\d{1,2}\b`, `\b\d{1,2}(?:st|nd|rd|th)\b`,
-	`昨天|前天|明天|去年|上周|上个月|星期[一二三四五六日天]|周[一二三四五六日]|昨日|先週|先月|[月火水木金土日]曜日|어제|지난주|[월화수목금토일]요일|أمس|الأحد|الاثنين|الثلاثاء|الأربعاء|الخميس|الجمعة|السبت|אתמול|יום (?:ראשון|שני|שלישי|רביעי|חמישי|שישי)|שבת`,
+	`昨天|前天|明天|去年|上周|上个月|星期[一二三四五六日天]|周[一二三四五六日]|昨日|先週|先月|[月火水木金土日]曜日|어제|지난주|[월화수목금토일]요일|أمس|الأحد|الاثنين|الثلاثاء|الأربعاء|الخميس|الجمعة|`+
+		`السبت|אתמול|יום (?:ראשון|שני|שלישי|רביעי|חמישי|שישי)|שבת`,
 )
 
 func word(alternatives string) string {

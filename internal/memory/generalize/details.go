@@ -58,7 +58,15 @@ func (in Input) details(text string) []Finding {
 
 // commonWords are frequent words of several languages: they are never reported as rare.
 var commonWords = words(
-	`about above after again against also always another around because been before being below between both come could does doing down during each even every from further give have having help here hers into just keep kind know less like look made make many more most much must need never often only other over people same should some such take than that their them then there these they thing things this those through time under until upon used very want well were what when where which while will with within without would your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto nella perché quando quello questa questo sono tutti`)
+	`about above after again against also always another around because been before being below between both come could does doing down ` +
+		`during each even every from further give have having help here hers into just keep kind know less like look made make many more most ` +
+		`much must need never often only other over people same should some such take than that their them then there these they thing things ` +
+		`this those through time under until upon used very want well were what when where which while will with within without would ` +
+		`your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine ` +
+		`mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette ` +
+		`dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre ` +
+		`esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto ` +
+		`nella perché quando quello questa questo sono tutti`)
 
 // overlap is the share of a text's words that the source has as well, and the longest sequence of words in both.
 func overlap(source, text string) (float64, int) {

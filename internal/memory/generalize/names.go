@@ -219,7 +219,11 @@ func hasGap(between string) bool {
 
 // shortWords are words of a few letters that occur side by side in any text.
 var shortWords = words(
-	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
+	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her ` +
+		`was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es ` +
+		`et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit ` +
+		`von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og ` +
+		`på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
 // matchLevel tells how certain it is that a word, or several together, are a name. n is the number of parts of the
 // word, gap tells that there is space between them.

@@ -50,7 +50,8 @@ var contacts = compile(
 )
 
 var namedPlaces = regexp.MustCompile(
-	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
+	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|` +
+		`Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
 // findPlaces finds places and addresses, and ways to reach somebody.
 func findPlaces(text string) []Finding {

@@ -634,7 +634,8 @@ const actorSQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT 
 
 // history are the grants and revocations of a memory, the oldest first.
 func (a auditor) history(ctx context.Context, r foundMemory) ([]Event, error) {
-	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
+	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3)
+		FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
 		`+actorSQL+`, coalesce(e.reason, '')
 		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`,
 		a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, erasedID)

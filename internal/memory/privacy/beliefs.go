@@ -119,7 +119,8 @@ func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string
 		return out, nil
 	}
 	rows, err := a.control.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+actorSQL+`
-		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw' ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedID)
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw'
+		ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedID)
 	if err == nil {
 		var key, store, by string
 		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // the first one stays

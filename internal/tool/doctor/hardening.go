@@ -32,6 +32,7 @@ func checkHardening(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	more, err := x.findEach(ctx, Finding{"language", Hardening, "the agent role may use the language %s, in DO blocks",
 		"As superuser: REVOKE USAGE ON LANGUAGE %s FROM PUBLIC; functions that exist go on working."},
-		`SELECT pg_catalog.quote_ident(l.lanname) FROM pg_catalog.pg_language l WHERE l.lanpltrusted AND pg_catalog.has_language_privilege($1, l.oid, 'USAGE') ORDER BY 1`, x.AgentRole)
+		`SELECT pg_catalog.quote_ident(l.lanname) FROM pg_catalog.pg_language l
+			WHERE l.lanpltrusted AND pg_catalog.has_language_privilege($1, l.oid, 'USAGE') ORDER BY 1`, x.AgentRole)
 	return append(found, more...), err
 }

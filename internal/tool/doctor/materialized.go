@@ -19,7 +19,8 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 	for _, f := range x.Plan.Fills() {
 		var ready, there, may bool
 		var size int64
-		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0, COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.kept_' || $1::pg_catalog.text)), 0),
+		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0,
+			COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.kept_' || $1::pg_catalog.text)), 0),
 			pg_catalog.has_column_privilege('pgconsent.kept_change', 'name', 'SELECT')
 			FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there, &size, &may)
 		switch {

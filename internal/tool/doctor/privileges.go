@@ -19,13 +19,15 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 				"the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
 				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quote(agent) +
 					", and grant it by name to the roles that need it (pgconsent migrate does)"},
-				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
+				`SELECT pg_catalog.quote_ident(pg_catalog.current_database())
+					WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_create_database",
 				Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quote(agent)},
-				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
+				`SELECT pg_catalog.quote_ident(pg_catalog.current_database())
+					WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_create_schema",
@@ -76,7 +78,8 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_usage", Unsafe,
 				"the role " + agent + " has USAGE on schema %s, where keys and helper views are",
 				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
-				`SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
+				`SELECT n.nspname FROM pg_catalog.pg_namespace n
+					WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
 			return x.findEachTable(ctx, Finding{"agent_write", Unsafe,
@@ -89,7 +92,8 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 			return x.findEachTable(ctx, Finding{"agent_narrowed",
 				Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
 				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
+				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
 		},
 		func() ([]Finding, error) {
@@ -103,11 +107,14 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_unlisted", Warning,
 				"the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
 				"REVOKE ALL ON %s FROM PUBLIC, " + quote(agent) + ", or list it in the policy"},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid <> ALL ($2::pg_catalog.oid[])
-				   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+				   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'pgconsent',
+				     'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
 				   AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')
-				   AND (pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES') OR pg_catalog.has_table_privilege($1, c.oid, 'DELETE, TRUNCATE, TRIGGER'))
+				   AND (pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')
+				     OR pg_catalog.has_table_privilege($1, c.oid, 'DELETE, TRUNCATE, TRIGGER'))
 				 ORDER BY 1`, agent, listed)
 		},
 	)

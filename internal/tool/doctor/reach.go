@@ -26,9 +26,11 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 			WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
 			  AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[]))`
 	const foreign = others + ` AND pg_catalog.has_function_privilege($1, p.oid, 'EXECUTE')`
-	const castsOf = `SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL), pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
+	const castsOf = `SELECT pg_catalog.format('%s AS %s', pg_catalog.format_type(k.castsource, NULL),
+		pg_catalog.format_type(k.casttarget, NULL)) FROM pg_catalog.pg_cast k
 		JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
-		WHERE NOT (p.prosrc = 'multirange_constructor1' AND p.prolang = (SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname = 'internal')) AND `
+		WHERE NOT (p.prosrc = 'multirange_constructor1' AND p.prolang = (SELECT l.oid
+			FROM pg_catalog.pg_language l WHERE l.lanname = 'internal')) AND `
 	var found []Finding
 	for _, q := range []struct {
 		finding Finding
@@ -38,20 +40,23 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 		{Finding{"reachable_definer", Warning,
 			"the agent role may execute SECURITY DEFINER functions that the policy does not list; only the rewriter refuses them: ",
 			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it."},
-			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
+			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 			   AND pg_catalog.has_schema_privilege($1, pn.oid, 'USAGE') AND ` + foreign + ` ORDER BY 1`, false},
 		{Finding{"reachable_function", Warning,
 			"the agent role may execute functions in its search path that the policy does not list; only the " +
 				"rewriter refuses them: ",
 			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it; or list them in the policy."},
-			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
+			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE NOT p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 			   AND pn.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
 		{Finding{"reachable_operator", Warning,
 			"the search path has operators of others; the rewriter refuses their names, for everybody's operators too: ",
 			"Move them to a schema that agents do not have in their path, or REVOKE EXECUTE on their functions FROM PUBLIC."},
-			`SELECT o.oid::pg_catalog.regoperator::pg_catalog.text FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+			`SELECT o.oid::pg_catalog.regoperator::pg_catalog.text FROM pg_catalog.pg_operator o
+			 JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
 			 JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE n.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
 		{Finding{"reachable_cast", Warning, "casts run functions of others, wherever these are, in agents' statements: ",
@@ -67,7 +72,8 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 			`SELECT DISTINCT pg_catalog.format_type(k.contypid, NULL) FROM pg_catalog.pg_constraint k
 			 JOIN pg_catalog.pg_depend u ON u.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND u.objid = k.oid
 			 LEFT JOIN pg_catalog.pg_operator o ON u.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = u.refobjid
-			 JOIN pg_catalog.pg_proc p ON p.oid = COALESCE(o.oprcode::pg_catalog.oid, u.refobjid) JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+			 JOIN pg_catalog.pg_proc p ON p.oid = COALESCE(o.oprcode::pg_catalog.oid, u.refobjid)
+			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE k.contypid <> 0 AND u.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
 			   AND p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
 		{Finding{"definer_order", Unsafe,
@@ -76,8 +82,10 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 			"ALTER FUNCTION … SECURITY INVOKER."},
 			`SELECT DISTINCT pg_catalog.format_type(k.type, NULL) FROM (
 			   SELECT c.opcintype, s.amproc::pg_catalog.oid FROM pg_catalog.pg_opclass c JOIN pg_catalog.pg_amproc s ON s.amprocfamily = c.opcfamily
-			   UNION ALL SELECT c.opcintype, o.oprcode::pg_catalog.oid FROM pg_catalog.pg_opclass c JOIN pg_catalog.pg_amop m ON m.amopfamily = c.opcfamily JOIN pg_catalog.pg_operator o ON o.oid = m.amopopr
-			   UNION ALL SELECT r.rngtypid, f.oid FROM pg_catalog.pg_range r CROSS JOIN LATERAL (VALUES (r.rngcanonical::pg_catalog.oid), (r.rngsubdiff::pg_catalog.oid)) f (oid)) k (type, function)
+			   UNION ALL SELECT c.opcintype, o.oprcode::pg_catalog.oid FROM pg_catalog.pg_opclass c
+			     JOIN pg_catalog.pg_amop m ON m.amopfamily = c.opcfamily JOIN pg_catalog.pg_operator o ON o.oid = m.amopopr
+			   UNION ALL SELECT r.rngtypid, f.oid FROM pg_catalog.pg_range r
+			     CROSS JOIN LATERAL (VALUES (r.rngcanonical::pg_catalog.oid), (r.rngsubdiff::pg_catalog.oid)) f (oid)) k (type, function)
 			 JOIN pg_catalog.pg_proc p ON p.oid = k.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND $1::pg_catalog.text IS NOT NULL AND ` + others + ` ORDER BY 1`, false},
 	} {

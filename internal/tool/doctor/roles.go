@@ -17,7 +17,8 @@ type role struct {
 }
 
 func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
-	rows, err := x.conn.Query(ctx, `SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
+	rows, err := x.conn.Query(ctx, `SELECT oid, rolname, rolsuper, rolinherit, rolcreaterole,
+		rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
 		FROM pg_catalog.pg_roles WHERE rolname = ANY ($1)`, x.roleNames())
 	if err != nil {
 		return nil, err
@@ -85,8 +86,10 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 			return x.findEach(ctx, Finding{"control_members", Warning,
 				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
 				"REVOKE " + quote(x.ControlRole) + " FROM %s"},
-				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member CROSS JOIN LATERAL pg_catalog.to_jsonb(m) j
-				 WHERE m.roleid = $1 AND NOT r.rolsuper AND (COALESCE((j ->> 'inherit_option')::pg_catalog.bool, true) OR COALESCE((j ->> 'set_option')::pg_catalog.bool, true))
+				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m
+				 JOIN pg_catalog.pg_roles r ON r.oid = m.member CROSS JOIN LATERAL pg_catalog.to_jsonb(m) j
+				 WHERE m.roleid = $1 AND NOT r.rolsuper AND (COALESCE((j ->> 'inherit_option')::pg_catalog.bool, true)
+				   OR COALESCE((j ->> 'set_option')::pg_catalog.bool, true))
 				   AND r.oid <> (SELECT n.nspowner FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent')`, x.roles[x.ControlRole].OID)
 		},
 		// A setting of the role or the database in the seal's name would be the default of every session.
@@ -94,7 +97,8 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 			return x.findEach(ctx, Finding{"role_settings", Unsafe,
 				"a default of the setting pgconsent.seal is stored for a role or database",
 				"ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
-				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
+				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s
+					WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
 		},
 		// In sessions with this setting, foreign keys and ordinary triggers do not fire.
 		func() ([]Finding, error) {
@@ -104,14 +108,17 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				`SELECT concat_ws(' in ', CASE WHEN s.setrole <> 0 THEN 'role ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.setrole)) END,
 				   CASE WHEN s.setdatabase <> 0 THEN 'this database' WHEN s.setrole = 0 THEN 'all roles' END)
 				 FROM pg_catalog.pg_db_role_setting s
-				 WHERE (s.setdatabase = 0 OR s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()))
-				   AND EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
+				 WHERE (s.setdatabase = 0 OR s.setdatabase = (SELECT d.oid
+				   FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()))
+				   AND EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c
+				     WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"triggers_off", Warning,
 				"session_replication_role is %s in the server's configuration: foreign keys and triggers that are " +
 					"not ENABLE ALWAYS do not fire", "ALTER SYSTEM RESET session_replication_role, and SELECT pg_reload_conf()."},
-				`SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
+				`SELECT s.reset_val FROM pg_catalog.pg_settings s
+					WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
 		},
 	)
 	return append(found, more...), err
@@ -148,7 +155,8 @@ func (x *examination) memberships(ctx context.Context, kind, name string) ([]Fin
 	return x.findEach(ctx, Finding{kind + "_member", Unsafe,
 		"the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
 		"REVOKE %s FROM " + quote(name)},
-		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.roleid WHERE m.member = $1`,
+		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m
+			JOIN pg_catalog.pg_roles r ON r.oid = m.roleid WHERE m.member = $1`,
 		x.roles[name].OID)
 }
 

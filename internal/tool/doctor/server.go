@@ -17,7 +17,8 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 	var version, encoding, strings string
 	var standby bool
 	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding'),
-		coalesce((SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'standard_conforming_strings'), ''), pg_catalog.pg_is_in_recovery()`).
+		coalesce((SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'standard_conforming_strings'), ''),
+		pg_catalog.pg_is_in_recovery()`).
 		Scan(&version, &encoding, &strings, &standby)
 	if err != nil {
 		return nil, err

@@ -157,8 +157,10 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 				"the role " + x.RowsRole +
 					", as which views of tables with hidden columns read, owns %s: row policies do not bind an owner",
 				"ALTER TABLE %s OWNER TO another role"},
-				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-				 WHERE pg_catalog.pg_get_userbyid(c.relowner) = $1 AND n.nspname <> 'pgconsent_rows' AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') ORDER BY 1`, x.RowsRole)
+				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+				 WHERE pg_catalog.pg_get_userbyid(c.relowner) = $1 AND n.nspname <> 'pgconsent_rows'
+				 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') ORDER BY 1`, x.RowsRole)
 		},
 	)
 }
@@ -176,11 +178,15 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				"the function %s, which the policy lets agents call, itself, in an aggregate or for an argument " +
 					"that is left out, is SECURITY DEFINER: it runs past row security",
 				"ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
-				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.prosecdef AND (p.oid = ANY ($1::pg_catalog.oid[])
-				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = ANY ($1::pg_catalog.oid[]) AND p.oid IN (a.aggtransfn::pg_catalog.oid, a.aggfinalfn::pg_catalog.oid,
-				     a.aggcombinefn::pg_catalog.oid, a.aggserialfn::pg_catalog.oid, a.aggdeserialfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, a.aggminvtransfn::pg_catalog.oid,
+				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
+				   WHERE p.prosecdef AND (p.oid = ANY ($1::pg_catalog.oid[])
+				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_aggregate a
+				     WHERE a.aggfnoid = ANY ($1::pg_catalog.oid[]) AND p.oid IN (a.aggtransfn::pg_catalog.oid, a.aggfinalfn::pg_catalog.oid,
+				     a.aggcombinefn::pg_catalog.oid, a.aggserialfn::pg_catalog.oid, a.aggdeserialfn::pg_catalog.oid,
+				     a.aggmtransfn::pg_catalog.oid, a.aggminvtransfn::pg_catalog.oid,
 				     a.aggmfinalfn::pg_catalog.oid))
-				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_proc l, pg_catalog.regexp_matches(l.proargdefaults::pg_catalog.text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') k
+				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_proc l,
+				     pg_catalog.regexp_matches(l.proargdefaults::pg_catalog.text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') k
 				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
@@ -191,14 +197,16 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) ~ '<->|<#>|<=>|<[+]>|<~>|<%>'
 				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) !~* 'offset\s+0'
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o IN ('enable_indexscan=off', 'enable_indexscan=false'))
-				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
+				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i
+				     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
 				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed,
 				x.exactTables())
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path",
 				"Run pgconsent migrate."},
-				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
+				 JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o LIKE 'search_path=pg_catalog%') ORDER BY 1`)
 		},

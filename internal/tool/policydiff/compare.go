@@ -251,7 +251,8 @@ func size(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err
 	}
 	err = tx.QueryRow(ctx, `WITH RECURSIVE parts (oid) AS (
 			SELECT $1::pg_catalog.oid UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN parts AS p ON p.oid = i.inhparent)
-		SELECT COALESCE(pg_catalog.max(pg_catalog.pg_relation_size(p.oid) / pg_catalog.current_setting('block_size')::pg_catalog.int8), 0)::pg_catalog.int8
+		SELECT COALESCE(pg_catalog.max(pg_catalog.pg_relation_size(p.oid)
+			/ pg_catalog.current_setting('block_size')::pg_catalog.int8), 0)::pg_catalog.int8
 		FROM parts AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.oid WHERE c.relkind IN ('r', 'm')`, r.OID).Scan(&pages)
 	return pages, err
 }

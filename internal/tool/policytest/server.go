@@ -85,7 +85,8 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	var databases, roles bool
 	var version int
-	if err := conn.QueryRow(ctx, `SELECT r.rolsuper, r.rolsuper OR r.rolcreatedb, r.rolsuper OR r.rolcreaterole, pg_catalog.current_setting('server_version_num')::pg_catalog.int4
+	if err := conn.QueryRow(ctx, `SELECT r.rolsuper, r.rolsuper OR r.rolcreatedb, r.rolsuper OR r.rolcreaterole,
+		pg_catalog.current_setting('server_version_num')::pg_catalog.int4
 		FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user`).Scan(&s.superuser, &databases, &roles, &version); err != nil {
 		return nil, err
 	}
