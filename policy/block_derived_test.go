@@ -12,7 +12,8 @@ import (
 
 const derivedSchema = `
 CREATE TABLE people (id uuid PRIMARY KEY, consent text);
-CREATE TABLE memories (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, person_id uuid REFERENCES people, body text, derived_from uuid REFERENCES memories ON DELETE SET NULL);
+CREATE TABLE memories (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, person_id uuid REFERENCES people, body text,
+  derived_from uuid REFERENCES memories ON DELETE SET NULL);
 CREATE INDEX ON memories (user_id); CREATE INDEX ON memories (person_id);
 CREATE TABLE summaries (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), user_id uuid, body text, sources uuid[], memory_id uuid);
 CREATE TABLE summary_sources (summary_id uuid REFERENCES summaries ON DELETE CASCADE, memory_id uuid, note text, PRIMARY KEY (summary_id, memory_id));
@@ -177,7 +178,8 @@ func TestDerivedIsRefused(t *testing.T) {
 
 // A foreign key rules out that a source's key is given again only where every row was held to it.
 func TestKeysOfSourcesThatAreGone(t *testing.T) {
-	const text = `  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x } ], write: { commands: [insert], columns: [id, user_id, body], accept: [conflicts] } }
+	const text = `  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x } ],
+    write: { commands: [insert], columns: [id, user_id, body], accept: [conflicts] } }
   summaries: { rows: [ derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] } ] }`
 	for _, c := range []struct {
 		how   string

@@ -55,7 +55,8 @@ func TestDerivedAsksWhatSourcesPointTo(t *testing.T) {
 			"of me|of another's|other|made of a refused one|made of a granted one"},
 		"what that was made from": {granted,
 			memories(own+", "+visible+
-				" }, derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] }") + pointing, "of me|of another's|other|made of a granted one"},
+				" }, derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] }") + pointing,
+			"of me|of another's|other|made of a granted one"},
 		"a status beside what it points to": {granted, memories("status: { column: body, is: y }, "+visible+" }") + pointing, "other"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,12 @@ func TestKeptIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
 CREATE COLLATION loosely (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY, mood moods, whom numeric(9,2), since date, name text COLLATE loosely); CREATE TABLE of_prices (mood moods, whom numeric(9,1), consent text, since date, name text COLLATE loosely);
-CREATE TABLE parents (id uuid PRIMARY KEY, person_id uuid); CREATE TABLE heirs (PRIMARY KEY (id)) INHERITS (parents); CREATE TABLE folk (id uuid PRIMARY KEY, consent text); CREATE TABLE kin (PRIMARY KEY (id)) INHERITS (folk);
-CREATE TABLE split (id uuid PRIMARY KEY, person_id uuid) PARTITION BY HASH (id); CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)`).ReadAll(); err != nil {
+CREATE TYPE moods AS ENUM ('calm'); CREATE TABLE priced (id integer PRIMARY KEY, mood moods, whom numeric(9,2), since date, name text COLLATE loosely);
+CREATE TABLE of_prices (mood moods, whom numeric(9,1), consent text, since date, name text COLLATE loosely);
+CREATE TABLE parents (id uuid PRIMARY KEY, person_id uuid); CREATE TABLE heirs (PRIMARY KEY (id)) INHERITS (parents);
+CREATE TABLE folk (id uuid PRIMARY KEY, consent text); CREATE TABLE kin (PRIMARY KEY (id)) INHERITS (folk);
+CREATE TABLE split (id uuid PRIMARY KEY, person_id uuid) PARTITION BY HASH (id);
+CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})

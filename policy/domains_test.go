@@ -15,8 +15,10 @@ func TestColumnsOfDomainsCompare(t *testing.T) {
 CREATE DOMAIN person AS uuid NOT NULL; CREATE DOMAIN number AS bigint CHECK (VALUE > 0); CREATE DOMAIN small AS number; CREATE DOMAIN code AS varchar(9);
 CREATE DOMAIN padded AS char(4); CREATE DOMAIN price AS numeric(9,2); CREATE DOMAIN many AS uuid[]; CREATE DOMAIN loose AS citext;
 CREATE TYPE mood AS ENUM ('calm'); CREATE DOMAIN moody AS mood;
-CREATE TABLE items (who person, n small, c code, p padded, cost price, several many, l loose, m moody, plain uuid, i integer, t text, ch char(4), num numeric, PRIMARY KEY (who));
-CREATE TABLE padding (id char(4) PRIMARY KEY, up char(4), t text); CREATE TABLE coding (id code PRIMARY KEY, up code, t text); CREATE TABLE pricing (id numeric PRIMARY KEY, up numeric, t text);
+CREATE TABLE items (who person, n small, c code, p padded, cost price, several many, l loose, m moody, plain uuid, i integer,
+  t text, ch char(4), num numeric, PRIMARY KEY (who));
+CREATE TABLE padding (id char(4) PRIMARY KEY, up char(4), t text); CREATE TABLE coding (id code PRIMARY KEY, up code, t text);
+CREATE TABLE pricing (id numeric PRIMARY KEY, up numeric, t text);
 CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost price, l loose, m moody, uid uuid, state text)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +80,10 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 // for nothing, whatever type it is of.
 func TestDomainsAreMasked(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE DOMAIN loose AS citext CHECK (VALUE LIKE '%@%'); CREATE DOMAIN looser AS loose; CREATE DOMAIN words AS citext[];
-CREATE TABLE kinds (path ltree PRIMARY KEY, owner text); CREATE TABLE things (id uuid PRIMARY KEY, owner text, mail looser, many words, kind ltree REFERENCES kinds)`).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE DOMAIN loose AS citext CHECK (VALUE LIKE '%@%');
+CREATE DOMAIN looser AS loose; CREATE DOMAIN words AS citext[];
+CREATE TABLE kinds (path ltree PRIMARY KEY, owner text);
+CREATE TABLE things (id uuid PRIMARY KEY, owner text, mail looser, many words, kind ltree REFERENCES kinds)`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})

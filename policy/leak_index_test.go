@@ -639,7 +639,8 @@ func TestKeysToHiddenColumns(t *testing.T) {
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Relations: []*catalog.Relation{note, topic}})
 	for target, want := range map[string]string{
-		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow }":                                          "agents cannot write public.note.code: it refers to public.topic by code, which is hidden or masked",
+		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow }": "agents cannot write public.note.code: " +
+			"it refers to public.topic by code, which is hidden or masked",
 		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow, code: { mask: hash } }":                    "by code, which is hidden or masked",
 		"rows: [ { own: { column: owner, is: user } } ], columns: { code: allow }":                                           "",
 		"rows: [ { own: { column: owner, is: user } } ]":                                                                     "",

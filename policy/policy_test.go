@@ -86,7 +86,8 @@ tables:
       - own: { column: user_id, is: user }
       - consent: { every: [ memory_participants: { memory_id: id }, public.people: { id: person_id } ], status: consent_status, is: granted }
   people: { rows: [ { any: [ { own: { column: user_id, is: user } }, { status: { column: granted, is: true } } ] } ] }
-  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { consent: { every: [ people: { id: person_id } ], status: consent_status, is: granted } } ] }
+  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, ` +
+		`{ consent: { every: [ people: { id: person_id } ], status: consent_status, is: granted } } ] }
   app.people: { rows: open }
 functions: { match: { pin: { respect: true } }, app.twice: {} }
 `)
@@ -253,7 +254,8 @@ func TestErrors(t *testing.T) {
 		{"link of other collations", rows("visible: { app.people: { label: label } }"),
 			"p.yaml:6:34: app.people.label and public.memories.label have different collations"},
 		{"schema with a dot", head + "tables: { old.app.people: { rows: open } }",
-			`p.yaml:3:11: the database has no table "old.app.people" (a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' reach until it is renamed)`},
+			`p.yaml:3:11: the database has no table "old.app.people" (a schema whose name has a dot cannot be named in a policy: ` +
+				`its tables stay out of agents' reach until it is renamed)`},
 		{"link to nothing", rows("consent: { every: [ participants: { n: id } ], status: n, is: x }"), `the database has no table "participants"`},
 		{"link of two columns",
 			rows("consent: { every: [ memory_participants: { memory_id: id, n: user_id } ], status: n, is: x }"),

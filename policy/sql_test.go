@@ -96,7 +96,8 @@ func TestExpressions(t *testing.T) {
 		"a NOT LIKE '%x'":               `(NOT ((t.a COLLATE pg_catalog."C") OPERATOR(pg_catalog.~~) '%x'::pg_catalog.text))`,
 		"a IS DISTINCT FROM 'x'": "(CASE WHEN (t.a IS NULL) THEN (NOT ('x'::pg_catalog.text IS NULL)) " +
 			"WHEN ('x'::pg_catalog.text IS NULL) THEN (NOT (t.a IS NULL)) ELSE (NOT (t.a OPERATOR(pg_catalog.=) 'x'::pg_catalog.text)) END)",
-		"coalesce(a, b) = 'x'": `((((CASE WHEN (NOT (t.a IS NULL)) THEN t.a ELSE t.b END) COLLATE pg_catalog."C") COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'x'::pg_catalog.text)`,
+		"coalesce(a, b) = 'x'": `((((CASE WHEN (NOT (t.a IS NULL)) THEN t.a ELSE t.b END) COLLATE pg_catalog."C") COLLATE pg_catalog."C") ` +
+			`OPERATOR(pg_catalog.=) 'x'::pg_catalog.text)`,
 		"nullif(n, 0) > 1": "((CASE WHEN (NOT ((t.n OPERATOR(pg_catalog.=) '0'::pg_catalog.int8) " +
 			"IS TRUE)) THEN t.n END) OPERATOR(pg_catalog.>) '1'::pg_catalog.int8)",
 		"CASE a WHEN 'x' THEN flag ELSE false END": "(CASE WHEN (t.a " +

@@ -276,7 +276,8 @@ func TestWriteErrors(t *testing.T) {
 // found by and by.
 func TestComputedTogetherIsLeftOut(t *testing.T) {
 	for column, want := range map[string]string{
-		"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked", "c": "a trigger's condition reads it together with secret"} {
+		"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked",
+		"c": "a trigger's condition reads it together with secret"} {
 		p, err := compileWrites(
 			"  probed: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, a: " +
 				"allow, b: allow, c: allow }, write: { commands: [update], columns: [" + column + ", b] } }")

@@ -24,7 +24,8 @@ CREATE TABLE events_2 (text text, user_id uuid, id int);
 ALTER TABLE events ATTACH PARTITION events_2 FOR VALUES FROM (10) TO (20);
 CREATE TABLE events_3 PARTITION OF events FOR VALUES FROM (20) TO (30) PARTITION BY LIST (id);
 CREATE TABLE events_31 PARTITION OF events_3 DEFAULT;
-INSERT INTO events SELECT i, ('00000000-0000-0000-0000-00000000000' || 1 + i % 2)::uuid, CASE WHEN i % 2 = 1 THEN 'SECRET' ELSE 'mine' END FROM generate_series(0, 29) i;
+INSERT INTO events SELECT i, ('00000000-0000-0000-0000-00000000000' || 1 + i % 2)::uuid,
+  CASE WHEN i % 2 = 1 THEN 'SECRET' ELSE 'mine' END FROM generate_series(0, 29) i;
 CREATE TABLE animals (id int, user_id uuid);
 CREATE TABLE cats () INHERITS (animals);
 CREATE TABLE dogs (tricks text DEFAULT 'SECRET') INHERITS (animals);

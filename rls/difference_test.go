@@ -328,7 +328,8 @@ func TestRowSecurityAfterPartsWereChanged(t *testing.T) {
 		w.change(rls.Options{SignedViews: true}).migrate()
 		w.want(w.super, "SELECT relrowsecurity FROM pg_class WHERE oid = 'memory_edges'::regclass", "t")
 	}
-	w.change(rls.Options{SignedViews: true}, "  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }\n", "",
+	w.change(rls.Options{SignedViews: true},
+		"  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }\n", "",
 		"- consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }", "").migrate()
 	w.want(w.super, "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relrowsecurity AND relnamespace = 'public'::regnamespace",
 		"memories memory_edges people")

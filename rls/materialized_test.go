@@ -35,7 +35,8 @@ CREATE TABLE people (id int, status text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE note_people (note int, person int);
 CREATE TABLE drafts (a text, b int, person int, PRIMARY KEY (a, b));
-INSERT INTO notes SELECT g FROM generate_series(1, 12) g; INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 8) g; INSERT INTO note_people SELECT 1 + g % 12, 1 + g % 8 FROM generate_series(1, 20) g;
+INSERT INTO notes SELECT g FROM generate_series(1, 12) g; INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 8) g;
+INSERT INTO note_people SELECT 1 + g % 12, 1 + g % 8 FROM generate_series(1, 20) g;
 INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`)
 }
 
@@ -89,7 +90,8 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 	if _, err := super.Exec(ctx, "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	if err := super.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE o.open_until > now()), count(*) FILTER (WHERE (o.open_until > now()) <> (o.b %% 2 = 1))
+	if err := super.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE o.open_until > now()),
+		count(*) FILTER (WHERE (o.open_until > now()) <> (o.b %% 2 = 1))
 		FROM %s AS o WHERE o.a = 'many'`, keptOf(t, super, "drafts"))).Scan(&open, &wrong); err != nil || open != 4500 || wrong != 0 {
 		t.Errorf("%d open, %d wrong, %v", open, wrong, err)
 	}
@@ -245,8 +247,10 @@ attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, materialize: true } ] }
   more: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, materialize: true } ] }
-`, `CREATE TABLE people (id smallint, status text); CREATE TABLE links (id int, person bigint); CREATE TABLE notes (id smallint PRIMARY KEY, link bigint); CREATE TABLE more (id bigint PRIMARY KEY, link smallint);
-INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO links SELECT g, g FROM generate_series(1, 9) g; INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SELECT g, g FROM generate_series(1, 9) g;`)
+`, `CREATE TABLE people (id smallint, status text); CREATE TABLE links (id int, person bigint); CREATE TABLE notes (id smallint PRIMARY KEY, link bigint);
+CREATE TABLE more (id bigint PRIMARY KEY, link smallint);
+INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO links SELECT g, g FROM generate_series(1, 9) g;
+INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SELECT g, g FROM generate_series(1, 9) g;`)
 	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +276,10 @@ func TestKeptBesideColumnsOfAnyName(t *testing.T) {
 attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
-`, `CREATE TABLE people (id int, status text, until timestamptz`+columns+`); CREATE TABLE links (id int, person int`+columns+`); CREATE TABLE notes (id int PRIMARY KEY, link int`+columns+`);
-INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO links SELECT g, g FROM generate_series(1, 9) g; INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
+`, `CREATE TABLE people (id int, status text, until timestamptz`+columns+`); CREATE TABLE links (id int, person int`+columns+`); `+
+		`CREATE TABLE notes (id int PRIMARY KEY, link int`+columns+`);
+INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO links SELECT g, g FROM generate_series(1, 9) g;
+INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
 	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +297,8 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'
-		WHERE c.relname LIKE 'kept%' AND EXISTS (SELECT FROM pg_attribute AS k, pg_attribute AS o WHERE k.attrelid = c.oid AND k.attnum = 1 AND o.attrelid = $1::text::regclass AND o.attnum = 1 AND k.attname = o.attname)`,
+		WHERE c.relname LIKE 'kept%' AND EXISTS (SELECT FROM pg_attribute AS k, pg_attribute AS o
+			WHERE k.attrelid = c.oid AND k.attnum = 1 AND o.attrelid = $1::text::regclass AND o.attnum = 1 AND k.attname = o.attname)`,
 		table).Scan(&name); err != nil {
 		t.Fatal(err)
 	}

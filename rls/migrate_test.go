@@ -23,14 +23,18 @@ import (
 func (w *world) state() string {
 	w.t.Helper()
 	got, err := query(w.super, `SELECT x FROM (
-		SELECT 'schema ' || n.nspname || ' ' || pg_get_userbyid(n.nspowner) || ' ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1)::text
+		SELECT 'schema ' || n.nspname || ' ' || pg_get_userbyid(n.nspowner) || ' '
+		  || ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1)::text
 		  FROM pg_namespace AS n WHERE n.nspname !~ '^pg_'
-		UNION ALL SELECT 'class ' || c.oid::regclass || ' ' || c.relkind::text || c.relrowsecurity || c.relforcerowsecurity || ' ' || pg_get_userbyid(c.relowner) || ' ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) AS a ORDER BY 1)::text
+		UNION ALL SELECT 'class ' || c.oid::regclass || ' ' || c.relkind::text || c.relrowsecurity || c.relforcerowsecurity || ' ' || pg_get_userbyid(c.relowner)
+		  || ' ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(c.relacl, acldefault('r', c.relowner))) AS a ORDER BY 1)::text
 		  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-		UNION ALL SELECT 'function ' || p.oid::regprocedure || ARRAY(SELECT a::text FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS a ORDER BY 1)::text
+		UNION ALL SELECT 'function ' || p.oid::regprocedure
+		  || ARRAY(SELECT a::text FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS a ORDER BY 1)::text
 		  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 		UNION ALL SELECT 'policy ' || polname || polrelid::regclass || pg_get_expr(polqual, polrelid) FROM pg_policy
-		UNION ALL SELECT 'database ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS a ORDER BY 1)::text FROM pg_database AS d WHERE d.datname = current_database()
+		UNION ALL SELECT 'database ' || ARRAY(SELECT a::text FROM aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS a ORDER BY 1)::text
+		  FROM pg_database AS d WHERE d.datname = current_database()
 		UNION ALL SELECT 'default ' || a::text FROM pg_default_acl AS a
 		UNION ALL SELECT 'member ' || m.roleid::regrole || m.member::regrole FROM pg_auth_members AS m
 	) AS y (x) ORDER BY 1`)
@@ -184,7 +188,8 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 	state := func() string {
 		var text string
 		if err := w.super.QueryRow(ctx, `SELECT string_agg(x, E'\n' ORDER BY x) FROM (
-			SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname IN ('pgconsent', 'pgconsent_gate')
+			SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+			WHERE n.nspname IN ('pgconsent', 'pgconsent_gate')
 			UNION ALL SELECT concat(pg_get_triggerdef(t.oid), t.tgenabled) FROM pg_trigger AS t WHERE NOT t.tgisinternal
 			UNION ALL SELECT concat('change ', xid) FROM pgconsent.change WHERE xid = '0') AS s (x)`).Scan(&text); err != nil {
 			t.Fatal(err)
@@ -258,7 +263,8 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, w.state()); diff != "" {
 		t.Error(diff)
 	}
-	for _, want := range []string{"CREATE POLICY pgconsent_select ON public.memories AS RESTRICTIVE", "REVOKE TEMPORARY ON DATABASE", "-- Row security. It is never FORCEd"} {
+	for _, want := range []string{"CREATE POLICY pgconsent_select ON public.memories AS RESTRICTIVE",
+		"REVOKE TEMPORARY ON DATABASE", "-- Row security. It is never FORCEd"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the script does not have %q", want)
 		}

@@ -15,8 +15,10 @@ privacy:
   all: "*"
   memories: [ { tables: { note: mem }, store: stack_id, content: content, subjects: subject_ids, grants: access_grants } ]
   guardians: { table: guardians, store: stack_id, subject: subject, guardian: guardian }
-`, `CREATE TABLE mem (id text PRIMARY KEY, stack_id text NOT NULL, content text, subject_ids text[], access_grants text[]`+columns+`); CREATE TABLE guardians (stack_id text, subject text, guardian text`+columns+`);
-INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}', 's1', 's1', NULL, 0, 'x'); INSERT INTO guardians VALUES ('s1', 'dog', 'g1', 'g1', 's2', '{z,z,z}', 0, 'x')`)
+`, `CREATE TABLE mem (id text PRIMARY KEY, stack_id text NOT NULL, content text, subject_ids text[], access_grants text[]`+columns+`); `+
+		`CREATE TABLE guardians (stack_id text, subject text, guardian text`+columns+`);
+INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}', 's1', 's1', NULL, 0, 'x');
+INSERT INTO guardians VALUES ('s1', 'dog', 'g1', 'g1', 's2', '{z,z,z}', 0, 'x')`)
 	for caller, want := range map[string]int{"stranger": 0, "g1": 1, "s1": 1} {
 		var n, guardians int
 		err := super.QueryRow(t.Context(),
@@ -46,10 +48,13 @@ privacy:
 `, `CREATE TABLE mem (id text PRIMARY KEY, stack_id text NOT NULL, content text, subject_ids text[], access_grants text[]);
 CREATE TABLE guardians (stack_id text, subject text, guardian text);
 CREATE TABLE consents (id text PRIMARY KEY, stack_id text, grantor text, grantee text, revoked timestamptz, expires timestamptz);
-INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}'), ('2', 's1', 'x', '{cat}', '{a}'), ('3', 's2', 'x', '{dog}', '{a}'), ('4', 's1', 'x', '{dog,cat}', '{a}'), ('5', 's1', 'x', '{}', '{a}');
+INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}'), ('2', 's1', 'x', '{cat}', '{a}'), ('3', 's2', 'x', '{dog}', '{a}'),
+  ('4', 's1', 'x', '{dog,cat}', '{a}'), ('5', 's1', 'x', '{}', '{a}');
 INSERT INTO guardians VALUES ('s1', 'dog', 'g1'), ('s2', 'cat', 'g1'), ('s2', 'dog', 'g2');
-INSERT INTO consents VALUES ('holds', 's1', 'dog', 'a', NULL, NULL), ('will end', 's1', 'dog', 'a', NULL, 'infinity'), ('is over', 's1', 'dog', 'a', NULL, '-infinity'),
-  ('withdrawn', 's1', 'dog', 'a', '-infinity', NULL), ('withdrawn and to end', 's1', 'dog', 'a', '-infinity', 'infinity'), ('elsewhere', 's2', 'dog', 'a', NULL, NULL)`)
+INSERT INTO consents VALUES ('holds', 's1', 'dog', 'a', NULL, NULL),
+  ('will end', 's1', 'dog', 'a', NULL, 'infinity'), ('is over', 's1', 'dog', 'a', NULL, '-infinity'),
+  ('withdrawn', 's1', 'dog', 'a', '-infinity', NULL),
+  ('withdrawn and to end', 's1', 'dog', 'a', '-infinity', 'infinity'), ('elsewhere', 's2', 'dog', 'a', NULL, NULL)`)
 	rows := func(caller, subject string) string {
 		return "SELECT key FROM pgconsent.privacy_rows('" + caller + "', " + subject + ", NULL, NULL, NULL, 10)"
 	}

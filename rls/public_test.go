@@ -27,7 +27,8 @@ func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, w := context.Background(), world(t)
-			rows, err := w.super.Query(ctx, `SELECT format('%s', c.oid::regclass), quote_ident(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+			rows, err := w.super.Query(ctx, `SELECT format('%s', c.oid::regclass), quote_ident(a.attname) FROM pg_class c
+				JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 				WHERE c.relkind IN ('r', 'p') AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('public', 'parts')) AND c.relrowsecurity ORDER BY 1, 2`)
 			if err != nil {
 				t.Fatal(err)

@@ -25,20 +25,26 @@ CREATE INDEX odd_shown ON odd (id, hashed); CREATE INDEX odd_hidden ON odd (id) 
 INSERT INTO odd SELECT 1, '00000000-0000-0000-0000-000000000001', 's1', 'x', 'same', '00000000-0000-0000-0000-000000000009', 'a@b', 'f',
   '2024-02-29', '2024-02-29 12:13:14.123', '2024-03-01 00:30:00+02', 'abcdef', 1234, 20, 123.45, 8.5,
   '{"title": "t", "score": 1.50, "ok": true, "ssn": "SECRET", "more": {"title": "SECRET"}}', '{"title": "t", "score": "SECRET", "ssn": "SECRET", "title": 7}';
-INSERT INTO odd SELECT 2, '00000000-0000-0000-0000-000000000001', 's2', NULL, NULL, NULL, NULL, 'f', 'infinity', '-infinity', 'infinity', 'é', -32768, -9223372036854775808, -999.99, 'NaN',
+INSERT INTO odd SELECT 2, '00000000-0000-0000-0000-000000000001', 's2', NULL, NULL, NULL, NULL, 'f', 'infinity', '-infinity', 'infinity',
+  'é', -32768, -9223372036854775808, -999.99, 'NaN',
   '{"title": {"SECRET": 1}, "score": "SECRET", "ok": null}', '["SECRET"]';
-INSERT INTO odd SELECT 3, '00000000-0000-0000-0000-000000000001', 's3', NULL, 'same', NULL, NULL, 'f', '4713-11-25 BC', '4713-11-25 BC', '294276-12-31', '', 32767, 9223372036854775807, 'NaN', '-infinity',
+INSERT INTO odd SELECT 3, '00000000-0000-0000-0000-000000000001', 's3', NULL, 'same', NULL, NULL, 'f', '4713-11-25 BC', '4713-11-25 BC', '294276-12-31',
+  '', 32767, 9223372036854775807, 'NaN', '-infinity',
   '"SECRET"', '{"\u0000": "SECRET"}';
-INSERT INTO odd SELECT 4, '00000000-0000-0000-0000-000000000001', 's4', NULL, '', NULL, NULL, 'f', '5874897-12-31', NULL, NULL, NULL, NULL, NULL, NULL, 1e-320, '[1]', '{"title": "\ud83d\ude00"}';
-INSERT INTO odd SELECT 5, '00000000-0000-0000-0000-000000000001', 's5', NULL, 'other', NULL, NULL, 'f', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.7e308, 'null', '{"title": "\ud83d"}';
-INSERT INTO odd SELECT 6, '00000000-0000-0000-0000-000000000002', 'SECRET', 'SECRET', 'SECRET', NULL, 'SECRET@', 'SECRET', NULL, NULL, NULL, 'SECRET', NULL, NULL, NULL, NULL, '{"title": "SECRET"}', '{"title": "SECRET"}';
+INSERT INTO odd SELECT 4, '00000000-0000-0000-0000-000000000001', 's4', NULL, '', NULL, NULL, 'f', '5874897-12-31', NULL, NULL, NULL, NULL,
+  NULL, NULL, 1e-320, '[1]', '{"title": "\ud83d\ude00"}';
+INSERT INTO odd SELECT 5, '00000000-0000-0000-0000-000000000001', 's5', NULL, 'other', NULL, NULL, 'f', NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, 1.7e308, 'null', '{"title": "\ud83d"}';
+INSERT INTO odd SELECT 6, '00000000-0000-0000-0000-000000000002', 'SECRET', 'SECRET', 'SECRET', NULL, 'SECRET@', 'SECRET', NULL, NULL, NULL, 'SECRET', NULL,
+  NULL, NULL, NULL, '{"title": "SECRET"}', '{"title": "SECRET"}';
 `
 
 // oddWorld is a database with a table of which every kind of mask makes something.
 func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	t.Helper()
 	w := newWorld(t, append([]string{
-		"SET ROLE app_owner; CREATE TABLE odd_other (a uuid, b uuid, UNIQUE (a, b)); INSERT INTO odd_other VALUES ('" + user1 + "', '00000000-0000-0000-0000-000000000009');" + oddTable + "RESET ROLE"}, before...)...)
+		"SET ROLE app_owner; CREATE TABLE odd_other (a uuid, b uuid, UNIQUE (a, b)); " +
+			"INSERT INTO odd_other VALUES ('" + user1 + "', '00000000-0000-0000-0000-000000000009');" + oddTable + "RESET ROLE"}, before...)...)
 	w.compile("testdata/columns.yaml", o)
 	return w
 }

@@ -27,22 +27,28 @@ import (
 // all is everything that migrate makes or changes, without numbers: two databases that differ in it nowhere have the
 // same installed.
 const all = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
-	SELECT concat('schema ', n.nspname, pg_get_userbyid(n.nspowner), ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1))
+	SELECT concat('schema ', n.nspname, pg_get_userbyid(n.nspowner),
+	  ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1))
 	  FROM pg_namespace AS n WHERE n.nspname !~ '^pg_'
 	UNION ALL SELECT concat('class ', c.oid::regclass, c.relkind, c.relrowsecurity, c.relforcerowsecurity, pg_get_userbyid(c.relowner), c.reloptions,
-	    ARRAY(SELECT a::text FROM aclexplode(COALESCE(c.relacl, acldefault(CASE WHEN c.relkind = 'S' THEN 's' ELSE 'r' END::"char", c.relowner))) AS a ORDER BY 1), CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END)
+	    ARRAY(SELECT a::text FROM aclexplode(COALESCE(c.relacl, acldefault(CASE WHEN c.relkind = 'S' THEN 's' ELSE 'r' END::"char", c.relowner))) AS a ORDER BY 1),
+	    CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END)
 	  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 	UNION ALL SELECT concat('column ', a.attrelid::regclass, ' ', a.attname, ARRAY(SELECT x::text FROM aclexplode(a.attacl) AS x ORDER BY 1))
 	  FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
 	  WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND a.attnum > 0 AND NOT a.attisdropped
-	UNION ALL SELECT concat('function ', p.oid::regprocedure, pg_get_userbyid(p.proowner), pg_get_functiondef(p.oid), ARRAY(SELECT a::text FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS a ORDER BY 1))
-	  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND p.prokind IN ('f', 'p')
-	UNION ALL SELECT concat('policy ', p.polname, p.polrelid::regclass, p.polcmd, p.polpermissive, ARRAY(SELECT pg_get_userbyid(r) FROM unnest(p.polroles) AS r ORDER BY 1),
+	UNION ALL SELECT concat('function ', p.oid::regprocedure, pg_get_userbyid(p.proowner), pg_get_functiondef(p.oid),
+	  ARRAY(SELECT a::text FROM aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) AS a ORDER BY 1))
+	  FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+	  WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND p.prokind IN ('f', 'p')
+	UNION ALL SELECT concat('policy ', p.polname, p.polrelid::regclass, p.polcmd, p.polpermissive,
+	  ARRAY(SELECT pg_get_userbyid(r) FROM unnest(p.polroles) AS r ORDER BY 1),
 	    pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy AS p
 	UNION ALL SELECT concat('trigger ', pg_get_triggerdef(t.oid), t.tgenabled) FROM pg_trigger AS t WHERE NOT t.tgisinternal
 	UNION ALL SELECT concat('default ', d.adrelid::regclass, d.adnum, pg_get_expr(d.adbin, d.adrelid)) FROM pg_attrdef AS d
 	UNION ALL SELECT concat('event trigger ', evtname, evtenabled) FROM pg_event_trigger
-	UNION ALL SELECT concat('database ', ARRAY(SELECT a::text FROM aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS a ORDER BY 1)) FROM pg_database AS d WHERE d.datname = current_database()
+	UNION ALL SELECT concat('database ', ARRAY(SELECT a::text FROM aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) AS a ORDER BY 1))
+	  FROM pg_database AS d WHERE d.datname = current_database()
 	UNION ALL SELECT concat('member ', m.roleid::regrole, m.member::regrole) FROM pg_auth_members AS m
 ) AS y (x)`
 

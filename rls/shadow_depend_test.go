@@ -21,9 +21,11 @@ func TestDependenciesShowWhereBothSidesDo(t *testing.T) {
 		both+" EXCEPT SELECT * FROM pgconsent_catalog.pg_depend) AS x", "0")
 	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_depend AS d WHERE NOT ("+both+")", "0")
 	w.want(agent, `SELECT f.conname || ' ' || i.relname || ' ' || u.conname FROM pgconsent_catalog.pg_constraint AS f
-		JOIN pgconsent_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjsubid = 0 AND d.deptype = 'n'
+		JOIN pgconsent_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid = f.oid
+			AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjsubid = 0 AND d.deptype = 'n'
 		JOIN pgconsent_catalog.pg_class AS i ON i.oid = d.refobjid AND i.relkind = 'i'
-		JOIN pgconsent_catalog.pg_depend AS e ON e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = i.oid AND e.refclassid = 'pg_catalog.pg_constraint'::regclass AND e.deptype = 'i'
+		JOIN pgconsent_catalog.pg_depend AS e ON e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = i.oid
+			AND e.refclassid = 'pg_catalog.pg_constraint'::regclass AND e.deptype = 'i'
 		JOIN pgconsent_catalog.pg_constraint AS u ON u.oid = e.refobjid WHERE f.contype = 'f'`,
 		"memory_participants_memory_id_fkey memories_pkey memories_pkey")
 }

@@ -191,7 +191,8 @@ func TestShadowsTellNothing(t *testing.T) {
 			"'memories_pkey'": "PRIMARY KEY (id)",
 		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conname = " +
 			"'body_length'": "NULL",
-		"SELECT pgconsent_catalog.pg_get_indexdef('public.memories_pkey'::regclass)":                  "CREATE UNIQUE INDEX memories_pkey ON public.memories USING btree (id)",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.memories_pkey'::regclass)": "CREATE UNIQUE INDEX memories_pkey " +
+			"ON public.memories USING btree (id)",
 		"SELECT pgconsent_catalog.pg_get_indexdef('public.recent'::regclass)":                         "NULL",
 		"SELECT pgconsent_catalog.pg_get_indexdef('public.hidden_index'::regclass)":                   "NULL",
 		"SELECT pgconsent_catalog.obj_description('public.memories'::regclass)":                       "NULL",

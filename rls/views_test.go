@@ -32,7 +32,8 @@ functions: { match_memories: { pin: { respect_consent: true } } }
 const viewSchema = `
 SET ROLE app_owner;
 CREATE VIEW beneath AS SELECT m.id, m.title, p.person_id FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id;
-CREATE VIEW top AS WITH t AS (SELECT title, person_id FROM beneath) SELECT t.title, (SELECT count(*) FROM match_memories('', 100)) AS matches FROM t WHERE t.title LIKE 'w%' OR t.title LIKE 'a%';
+CREATE VIEW top AS WITH t AS (SELECT title, person_id FROM beneath) SELECT t.title, (SELECT count(*) FROM match_memories('', 100)) AS matches
+FROM t WHERE t.title LIKE 'w%' OR t.title LIKE 'a%';
 CREATE VIEW relations AS SELECT relname, pg_get_viewdef(oid) AS definition FROM pg_class WHERE relkind = 'v' AND relnamespace = 'public'::regnamespace;
 CREATE VIEW names AS SELECT p.name, p.id IN (SELECT person_id FROM beneath) AS present FROM people p;
 ALTER TABLE people RENAME COLUMN is_self TO self;
@@ -91,8 +92,9 @@ func TestShadowsOfViews(t *testing.T) {
 		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.names'::regclass ORDER BY attnum": "name,present",
 		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE " +
 			"table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
-		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NOT NULL":                                                  "0",
-		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' ORDER BY 1":                        "public.names,public.relations,public.top",
+		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NOT NULL": "0",
+		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' " +
+			"ORDER BY 1": "public.names,public.relations,public.top",
 		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NOT NULL":                                                       "0",
 		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                 "0",
 		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    "NULL",
@@ -117,11 +119,13 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 		"sleeps":     `p.yaml:13:10: view sleeps cannot be read by agents: function `,
 		"statistics": `p.yaml:13:10: view statistics cannot be read by agents: relation `,
 		"places":     `p.yaml:13:10: view places cannot be read by agents: system columns`,
-		"hidden":     `p.yaml:13:10: view public.hidden reads public.people.consent_status, which is hidden from agents (show the column to agents, or make a view without it)`,
-		"named":      `p.yaml:13:10: view named cannot be read by agents: table "p" has 2 columns available but 5 columns specified (Agents see 2 columns of public.people: give as many names after p, or none.)`,
-		"stored":     `p.yaml:13:10: public.stored is a materialised view (list it under tables)`,
-		"people":     `p.yaml:13:10: public.people is a table (list it under tables)`,
-		"tip":        `p.yaml:13:10: the database has no view "tip" on the search path public (did you mean "top"?)`,
+		"hidden": `p.yaml:13:10: view public.hidden reads public.people.consent_status, ` +
+			`which is hidden from agents (show the column to agents, or make a view without it)`,
+		"named": `p.yaml:13:10: view named cannot be read by agents: ` +
+			`table "p" has 2 columns available but 5 columns specified (Agents see 2 columns of public.people: give as many names after p, or none.)`,
+		"stored": `p.yaml:13:10: public.stored is a materialised view (list it under tables)`,
+		"people": `p.yaml:13:10: public.people is a table (list it under tables)`,
+		"tip":    `p.yaml:13:10: the database has no view "tip" on the search path public (did you mean "top"?)`,
 	} {
 		doc, err := policy.Parse("p.yaml",
 			[]byte(strings.Replace(viewPolicy, "views: { top: {}, names: {}, relations: {} }", "views: { "+view+": {} }", 1)))

@@ -127,7 +127,8 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 func TestColumnsNamedByAnyWord(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, `DO $$ BEGIN EXECUTE (SELECT 'CREATE TABLE words ("by" uuid, "loop" text[], ' || string_agg('"' || word || '" text', ', ') || ')'
-		FROM (SELECT word FROM pg_get_keywords() UNION SELECT unnest('{if,while,foreach,strict,elsif,exit,raise,perform,return,open,new,old,found,tg_op,allowed}'::text[])) AS k
+		FROM (SELECT word FROM pg_get_keywords()
+		  UNION SELECT unnest('{if,while,foreach,strict,elsif,exit,raise,perform,return,open,new,old,found,tg_op,allowed}'::text[])) AS k
 		WHERE word NOT IN ('by', 'loop')); END $$;
 		ALTER TABLE words OWNER TO app_owner`)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -162,7 +163,8 @@ func TestWritesAreTakenAway(t *testing.T) {
 	const rights = `SELECT string_agg(x, ';' ORDER BY x) FROM (
 		SELECT c.relname || ' ' || COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner))::text
 		  FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'S')
-		UNION ALL SELECT a.attname || ' ' || a.attacl::text FROM pg_attribute a WHERE a.attacl IS NOT NULL AND a.attrelid = 'public.drafts'::regclass AND a.attacl::text <> '{}'
+		UNION ALL SELECT a.attname || ' ' || a.attacl::text FROM pg_attribute a
+		  WHERE a.attacl IS NOT NULL AND a.attrelid = 'public.drafts'::regclass AND a.attacl::text <> '{}'
 		UNION ALL SELECT t.tgname::text FROM pg_trigger t WHERE t.tgrelid = 'public.drafts'::regclass AND NOT t.tgisinternal
 		UNION ALL SELECT p.polname::text FROM pg_policy p) AS r (x)`
 	found, err := query(w.super, rights)

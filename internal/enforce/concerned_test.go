@@ -11,7 +11,8 @@ func TestWhatConcernsAgentsIsOneThing(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.exec(`CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.alone (id serial PRIMARY KEY); CREATE TABLE elsewhere.child (more serial) INHERITS (public.memories);
 		CREATE TABLE elsewhere.points (memory bigint REFERENCES public.memories); CREATE TABLE elsewhere.on_and_on (id int PRIMARY KEY);
-		ALTER TABLE elsewhere.points ADD COLUMN id int REFERENCES elsewhere.on_and_on; CREATE TABLE elsewhere.read (id int); CREATE VIEW elsewhere.reads AS SELECT id FROM elsewhere.read;
+		ALTER TABLE elsewhere.points ADD COLUMN id int REFERENCES elsewhere.on_and_on; CREATE TABLE elsewhere.read (id int);
+		CREATE VIEW elsewhere.reads AS SELECT id FROM elsewhere.read;
 		CREATE TABLE elsewhere.memories (id int); CREATE DOMAIN public.named AS int; CREATE TABLE elsewhere.named (id int);
 		CREATE SEQUENCE elsewhere.counter; ALTER TABLE public.memories ADD COLUMN n int DEFAULT nextval('elsewhere.counter');
 		CREATE TABLE elsewhere.held (id int); CREATE TABLE elsewhere.holds (whole elsewhere.held); CREATE TABLE elsewhere.asks (id int);
@@ -21,7 +22,8 @@ func TestWhatConcernsAgentsIsOneThing(t *testing.T) {
 	var alone bool
 	if err := w.dba.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE pgconsent.concerns(c.oid) <> (c.oid IN (SELECT pgconsent.concerned()))),
 			bool_or(pgconsent.concerns(c.oid)) FILTER (WHERE c.relname ~ 'alone')
-		FROM pg_class AS c WHERE c.relkind IN ('r', 'p', 'S', 'v', 'm', 'f', 'c') AND c.relnamespace IN ('elsewhere'::regnamespace, 'public'::regnamespace)`).Scan(&all, &others, &alone); err != nil {
+		FROM pg_class AS c WHERE c.relkind IN ('r', 'p', 'S', 'v', 'm', 'f', 'c')
+			AND c.relnamespace IN ('elsewhere'::regnamespace, 'public'::regnamespace)`).Scan(&all, &others, &alone); err != nil {
 		t.Fatal(err)
 	}
 	if all < 15 || others > 0 || alone {

@@ -29,11 +29,14 @@ func TestClaimsThatNoPolicyDeclares(t *testing.T) {
 		{map[string]string{"user": "tenant", "usr": "sub"},
 			`jwt.claims.attributes: the claim "sub" is to be attribute "usr", which the policy of database "app" does not declare: did you mean "user"?`},
 		{map[string]string{"department": "dep"},
-			`jwt.claims.attributes: the claim "dep" is to be attribute "department", which the policy of database "app" does not declare: declare it there with source: credential, and with optional: true if only agents of another database need it, or take it out`},
+			`jwt.claims.attributes: the claim "dep" is to be attribute "department", which the policy of database "app" does not declare: ` +
+				`declare it there with source: credential, and with optional: true if only agents of another database need it, or take it out`},
 		{map[string]string{"lang": "locale"},
-			`jwt.claims.attributes: the claim "locale" is to be attribute "lang", whose source is set in the policy of database "app": take it out, or declare it with source: credential`},
+			`jwt.claims.attributes: the claim "locale" is to be attribute "lang", whose source is set in the policy of database "app": ` +
+				`take it out, or declare it with source: credential`},
 		{map[string]string{"room": "room"},
-			`jwt.claims.attributes: the claim "room" is to be attribute "room", whose source is set in the policy of database "app": take it out, or declare it with source: credential`},
+			`jwt.claims.attributes: the claim "room" is to be attribute "room", whose source is set in the policy of database "app": ` +
+				`take it out, or declare it with source: credential`},
 	} {
 		a := Agent{Name: "robot", Database: "app", Token: true, Claims: c.claims, Attributes: map[string]string{"user": "ada"}}
 		got := ""

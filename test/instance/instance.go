@@ -172,7 +172,8 @@ func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migr
 	if err != nil {
 		return nil, err
 	}
-	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, SignedViews: mode.Rewrite.UsesSignedPath()})}, nil
+	return &Migrated{Policy: pol, Snapshot: snap,
+		Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, SignedViews: mode.Rewrite.UsesSignedPath()})}, nil
 }
 
 // Migrate installs the policy in the database, with the superuser's rights, and fills in what is kept.

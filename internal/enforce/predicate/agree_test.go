@@ -286,14 +286,17 @@ func TestSQL(t *testing.T) {
 		` AND CASE WHEN pgconsent_gate.scan() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
 		` WHERE r3.item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_subjects AS r4` +
 		` WHERE r4.id OPERATOR(pg_catalog.=) r3.subject AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text)))))` +
-		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
+		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 ` +
+		`LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
 		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0) END)`
 	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {
 		t.Errorf("policy form:\n got %s\nwant %s", got, wantPolicy)
 	}
 	const wantInject = `(CASE WHEN (r.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8 AND (r.id IS NOT NULL` +
-		` AND NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_links AS r_1 LEFT JOIN LATERAL (SELECT r_2.status FROM pgconsent_gate.public_subjects AS r_2 WHERE r_2.id OPERATOR(pg_catalog.=) r_1.subject OFFSET 0) AS r_2 ON true` +
-		` WHERE r_1.item OPERATOR(pg_catalog.=) r.id AND (r_2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0))) THEN true END) IS NOT NULL`
+		` AND NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_links AS r_1 ` +
+		`LEFT JOIN LATERAL (SELECT r_2.status FROM pgconsent_gate.public_subjects AS r_2 WHERE r_2.id OPERATOR(pg_catalog.=) r_1.subject OFFSET 0) AS r_2 ON true` +
+		` WHERE r_1.item OPERATOR(pg_catalog.=) r.id AND (r_2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0))) ` +
+		`THEN true END) IS NOT NULL`
 	if got, _ := predicate.Inject(n, "r"); got != wantInject {
 		t.Errorf("injected form:\n got %s\nwant %s", got, wantInject)
 	}

@@ -76,7 +76,8 @@ func TestDerivedFromEachOther(t *testing.T) {
 			if form.key == "composite" {
 				pairs = "{ id: note, rid: note_rid }"
 			}
-			pol := r.migrate(s, strings.NewReplacer("BLOCK", strings.ReplaceAll(form.block, "S.", s.name+".")+unless, "PAIRS", pairs, "S.", s.name+".").Replace(`version: 1
+			pol := r.migrate(s, strings.NewReplacer("BLOCK", strings.ReplaceAll(form.block, "S.", s.name+".")+unless,
+				"PAIRS", pairs, "S.", s.name+".").Replace(`version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   S.notes:

@@ -12,7 +12,8 @@ func TestBlocksReachIndexes(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
 	r.run(r.super, `CREATE TABLE public.docs (id int PRIMARY KEY, tenant text, owner uuid, grants text[], readers jsonb, expires_at timestamptz);
-		INSERT INTO public.docs SELECT i, 'tenant ' || i % 2000, ('00000000-0000-4000-8000-' || lpad(i::text, 12, '0'))::uuid, ARRAY['id ' || i], jsonb_build_array('id ' || i), now() + i * interval '1 second' - interval '19990 seconds'
+		INSERT INTO public.docs SELECT i, 'tenant ' || i % 2000, ('00000000-0000-4000-8000-' || lpad(i::text, 12, '0'))::uuid, ARRAY['id ' || i],
+		  jsonb_build_array('id ' || i), now() + i * interval '1 second' - interval '19990 seconds'
 		  FROM generate_series(1, 20000) AS i;
 		CREATE INDEX by_tenant ON public.docs (tenant); CREATE INDEX by_owner ON public.docs (owner); CREATE INDEX by_grant ON public.docs USING gin (grants);
 		CREATE INDEX by_reader ON public.docs USING gin (readers); CREATE INDEX by_end ON public.docs (expires_at);

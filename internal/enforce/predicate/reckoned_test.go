@@ -15,7 +15,8 @@ CREATE TABLE person (id int PRIMARY KEY, agreed agreement NOT NULL, active boole
 CREATE TABLE guardian (person int NOT NULL, agreed agreement NOT NULL);
 CREATE TABLE kind (id int PRIMARY KEY, name text);
 CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL, kind int NOT NULL);
-INSERT INTO person SELECT i, CASE WHEN i % 5 < 3 THEN 'granted' WHEN i % 5 = 3 THEN 'pending' ELSE 'withdrawn' END::agreement, i % 4 > 0 FROM generate_series(1, 4000) i;
+INSERT INTO person SELECT i, CASE WHEN i % 5 < 3 THEN 'granted' WHEN i % 5 = 3 THEN 'pending' ELSE 'withdrawn' END::agreement, i % 4 > 0
+FROM generate_series(1, 4000) i;
 INSERT INTO guardian SELECT i, CASE WHEN i % 3 > 0 THEN 'granted' ELSE 'pending' END::agreement FROM generate_series(1, 4000, 7) i;
 INSERT INTO kind SELECT i, 'k' || i FROM generate_series(1, 40) i;
 INSERT INTO doc SELECT i, i % 4000 + 1, i % 40 + 1 FROM generate_series(1, 20000) i;

@@ -35,8 +35,10 @@ attributes: { user: { type: text, source: credential }, contexts: { type: "text[
 tables:
   SCHEMA.memories:
     rows:
-      - consent: { SUBJECTS, but: user, record: { table: SCHEMA.records, match: { stack: stack }, grantor: grantor, grantee: { column: grantee, to: [user, contexts], all: "*" },
-          guardians: { table: SCHEMA.guardians, match: { stack: stack }, subject: ward, guardian: guardian }, scope: { column: scope, is: [kind], in: [grants], all: "*" }, where: [ { status: { column: state, is: active } } ] } }
+      - consent: { SUBJECTS, but: user,
+          record: { table: SCHEMA.records, match: { stack: stack }, grantor: grantor, grantee: { column: grantee, to: [user, contexts], all: "*" },
+            guardians: { table: SCHEMA.guardians, match: { stack: stack }, subject: ward, guardian: guardian },
+            scope: { column: scope, is: [kind], in: [grants], all: "*" }, where: [ { status: { column: state, is: active } } ] } }
   SCHEMA.records: { rows: open }
   SCHEMA.guardians: { rows: open }
   SCHEMA.about: { rows: open }

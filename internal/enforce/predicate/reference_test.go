@@ -31,7 +31,8 @@ CREATE TABLE public.drafts (id int PRIMARY KEY, topic int, part text, up int REF
 attributes: { user: { type: uuid, source: credential } }
 tables:
   topics: { rows: [ { own: { column: owner, is: user } } ] }
-  drafts: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, update], columns: [topic, part, up, title], stamp: { owner: { attribute: user } }, accept: [conflicts] } }
+  drafts: { rows: [ { own: { column: owner, is: user } } ],
+    write: { commands: [insert, update], columns: [topic, part, up, title], stamp: { owner: { attribute: user } }, accept: [conflicts] } }
 `
 )
 

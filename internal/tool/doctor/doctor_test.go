@@ -411,7 +411,8 @@ func TestSearchingFunctions(t *testing.T) {
 		{`CREATE OR REPLACE FUNCTION public.count_memories(respect_consent boolean DEFAULT false) RETURNS bigint LANGUAGE sql STABLE
 			AS 'SELECT count(*) FROM (SELECT FROM public.memories ORDER BY point(id, 0) <-> point(0, 0) LIMIT 5) AS n'`, false}, // no such index
 		{`CREATE ACCESS METHOD other TYPE INDEX HANDLER gisthandler;
-			CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&, FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
+			CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&,
+			FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
 			FUNCTION 5 gist_box_penalty(internal, internal, internal), FUNCTION 6 gist_box_picksplit(internal, internal), FUNCTION 7 gist_box_same(box, box, internal);
 			CREATE INDEX ON memories USING other (box(point(0, 0), point(1, 1)) others)`, true},
 		{"ALTER FUNCTION count_memories SET enable_indexscan = off", false},
@@ -468,9 +469,12 @@ func TestDefinersWithoutAName(t *testing.T) {
 		{"a domain", "definer_check",
 			"CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS bool LANGUAGE sql SECURITY DEFINER AS " +
 				"'SELECT true'; CREATE DOMAIN attic.d AS text CHECK (attic.f(VALUE))", out},
-		{"an order", "definer_order", `CREATE SCHEMA attic; CREATE TYPE attic.t AS (n text); CREATE FUNCTION attic.f(attic.t, attic.t) RETURNS integer LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER AS 'BEGIN RETURN 0; END';
-			CREATE OPERATOR CLASS attic.c DEFAULT FOR TYPE attic.t USING btree AS FUNCTION 1 attic.f(attic.t, attic.t)`, "ALTER FUNCTION attic.f(attic.t, attic.t) SECURITY INVOKER"},
-		{"a range", "definer_order", `CREATE SCHEMA attic; CREATE FUNCTION attic.f(time, time) RETURNS float8 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER AS 'BEGIN RETURN 1.0; END';
+		{"an order", "definer_order", `CREATE SCHEMA attic; CREATE TYPE attic.t AS (n text);
+			CREATE FUNCTION attic.f(attic.t, attic.t) RETURNS integer LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER AS 'BEGIN RETURN 0; END';
+			CREATE OPERATOR CLASS attic.c DEFAULT FOR TYPE attic.t USING btree AS FUNCTION 1 attic.f(attic.t, attic.t)`,
+			"ALTER FUNCTION attic.f(attic.t, attic.t) SECURITY INVOKER"},
+		{"a range", "definer_order", `CREATE SCHEMA attic;
+			CREATE FUNCTION attic.f(time, time) RETURNS float8 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER AS 'BEGIN RETURN 1.0; END';
 			CREATE TYPE attic.s AS RANGE (SUBTYPE = time, SUBTYPE_DIFF = attic.f)`, "ALTER FUNCTION attic.f(time, time) SECURITY INVOKER"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -33,7 +33,8 @@ CREATE TABLE log_2 PARTITION OF log FOR VALUES FROM (500) TO (1000);
 CREATE TABLE extra (id integer PRIMARY KEY);
 CREATE EXTENSION isn;
 CREATE FUNCTION f(a integer) RETURNS integer LANGUAGE sql RETURN a;
-INSERT INTO people SELECT i, CASE WHEN i % 2 = 0 THEN 'n' ELSE 's' END, CASE i % 3 WHEN 0 THEN 'granted' WHEN 1 THEN 'pending' END FROM generate_series(1, 60) i;
+INSERT INTO people SELECT i, CASE WHEN i % 2 = 0 THEN 'n' ELSE 's' END, CASE i % 3 WHEN 0 THEN 'granted' WHEN 1 THEN 'pending' END
+FROM generate_series(1, 60) i;
 INSERT INTO "Notes" SELECT p.team, i, p.id, repeat('x', 200), NULL FROM generate_series(1, 600) i JOIN people p ON p.id = i % 65;
 INSERT INTO log SELECT i, CASE WHEN i % 7 = 0 THEN 'open' ELSE 'closed' END FROM generate_series(0, 999) i;
 INSERT INTO extra VALUES (1), (2);

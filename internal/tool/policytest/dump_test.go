@@ -19,7 +19,8 @@ import (
 const live = `version: 1
 attributes: { tenant: { type: integer, source: credential } }
 tables:
-  notes: { rows: [ own: { column: tenant, is: tenant }, visible: { people: { id: about } } ], write: { commands: [insert], columns: [id, body], stamp: { tenant: { attribute: tenant } }, accept: [conflicts] } }
+  notes: { rows: [ own: { column: tenant, is: tenant }, visible: { people: { id: about } } ],
+    write: { commands: [insert], columns: [id, body], stamp: { tenant: { attribute: tenant } }, accept: [conflicts] } }
   people: { rows: open }
 `
 

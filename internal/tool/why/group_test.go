@@ -16,7 +16,8 @@ func TestGroups(t *testing.T) {
 		CREATE TABLE visits (id integer PRIMARY KEY, person integer, channel text, at timestamptz, mode text, note text);
 		INSERT INTO visits SELECT i, i % 7, 'large', '2026-01-05', 'anonymous', 'n' FROM generate_series(1, 20) i;
 		INSERT INTO visits SELECT 20 + i, i % 2, 'small', '2026-01-05', 'anonymous', 'n' FROM generate_series(1, 6) i;
-		INSERT INTO visits VALUES (30, 3, 'large', '2026-01-05', 'refused', 'n'), (31, 3, 'large', '2026-01-05', 'open', 'n'), (32, 3, 'large', now() + interval '40 days', 'anonymous', 'n'),
+		INSERT INTO visits VALUES (30, 3, 'large', '2026-01-05', 'refused', 'n'), (31, 3, 'large', '2026-01-05', 'open', 'n'),
+		  (32, 3, 'large', now() + interval '40 days', 'anonymous', 'n'),
 		  (33, NULL, 'large', '2026-01-05', 'anonymous', 'n'), (34, 3, 'large', '2026-01-05', NULL, 'n')`); err != nil {
 		t.Fatal(err)
 	}

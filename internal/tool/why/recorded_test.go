@@ -30,7 +30,8 @@ tables:
       - consent:
           subjects: subjects
           but: user
-          record: { table: agreements, grantor: grantor, grantee: { column: grantee, to: user }, revoked: revoked_at, guardians: { table: guardians, subject: ward, guardian: guardian } }
+          record: { table: agreements, grantor: grantor, grantee: { column: grantee, to: user }, revoked: revoked_at, `+
+		`guardians: { table: guardians, subject: ward, guardian: guardian } }
   replies:
     rows: [ visible: { posts: { id: post }, where: [ status: { column: state, is: open } ] } ]
 `)

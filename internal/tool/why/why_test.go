@@ -162,7 +162,8 @@ CREATE TABLE loose (a integer, b text);
 CREATE SCHEMA records;
 CREATE TABLE records.apart (id integer PRIMARY KEY);
 INSERT INTO people VALUES (41, 'n', 'granted'), (42, 'n', 'pending'), (43, 's', NULL);
-INSERT INTO "Visits" VALUES ('n', 1, 41, 'open', '{ann}', 'x'), ('n', 2, 41, 'open', '{ann}', 'x'), ('n', 3, NULL, NULL, NULL, 'x'), ('s', 1, 43, 'closed', '{bob}', 'x');
+INSERT INTO "Visits" VALUES ('n', 1, 41, 'open', '{ann}', 'x'), ('n', 2, 41, 'open', '{ann}', 'x'),
+  ('n', 3, NULL, NULL, NULL, 'x'), ('s', 1, 43, 'closed', '{bob}', 'x');
 INSERT INTO visit_people VALUES ('n', 2, 41), ('n', 2, 42), ('n', 2, 99), ('n', 1, 41);
 INSERT INTO unlisted VALUES (1);
 INSERT INTO loose VALUES (1, 'x'), (1, 'x'), (1, 'y'), (2, 'z');
