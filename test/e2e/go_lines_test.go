@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Lines of code are at most widestCode long, and lines of tests and of what is under test/ at most widestTest.
+const (
+	widestCode = 140
+	widestTest = 160
+)
+
+// tagged is the end of a line with a struct's tag, which cannot be broken.
+var tagged = regexp.MustCompile("`\\w+:\"[^`]*\"`$")
+
+// Code can be read, and compared, without scrolling sideways. A tab counts as one column.
+func TestGoLinesAreShort(t *testing.T) {
+	root, files := os.DirFS("../.."), 0
+	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || name == "bin"):
+			return fs.SkipDir
+		case e.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		files++
+		widest := widestCode
+		if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "_test.go") {
+			widest = widestTest
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			line = strings.TrimRight(line, "\r\n")
+			if utf8.RuneCountInString(line) > widest && !tagged.MatchString(line) {
+				t.Errorf("%s:%d is longer than %d columns", name, n, widest)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 900 {
+		t.Errorf("%d files, there were more", files)
+	}
+}
