@@ -3,14 +3,11 @@ package migrations
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
@@ -109,15 +106,4 @@ func (r *run) removeBase(ctx context.Context, have int) error {
 		}
 	}
 	return nil
-}
-
-// installed reads the row of pgconsent.installed inside the transaction; the zero value if there is none.
-func (r *run) installed(ctx context.Context) (Installed, error) {
-	var in Installed
-	err := r.tx.QueryRow(ctx, "SELECT i.hash, i.policy_version FROM pgconsent.installed AS i").Scan(&in.Hash,
-		&in.PolicyVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Installed{}, nil
-	}
-	return in, err
 }
