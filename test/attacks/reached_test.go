@@ -537,7 +537,7 @@ func TestHiddenRowsReachNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range doorsFirst() {
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 6) { // by night each in all modes
+			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 12) { // by night each in all modes
 				continue
 			}
 			policies := []string{reachedDear}
