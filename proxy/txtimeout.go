@@ -41,11 +41,11 @@ func (t *transactionTimer) end(another bool) {
 // boundTransactions has the decider told of a transaction that lasts too long. The timer fires when a transaction that
 // had begun with it would be overdue, and again when the one that it finds then would be.
 func (s *session) boundTransactions() {
-	keeper, ok := s.decider.(verdict.Timekeeper)
+	timekeeper, ok := s.decider.(verdict.Timekeeper)
 	if !ok {
 		return
 	}
-	most := keeper.TransactionTimeout()
+	most := timekeeper.TransactionTimeout()
 	if most == 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (s *session) boundTransactions() {
 		switch {
 		case l.closed:
 		case left <= 0:
-			go keeper.Overdue() // it ends the session, which takes the ledger's lock
+			go timekeeper.Overdue() // it ends the session, which takes the ledger's lock
 		default:
 			l.timer.timer.Reset(left)
 		}

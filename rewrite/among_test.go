@@ -65,7 +65,7 @@ func TestAnyIsOfEquality(t *testing.T) {
 					continue
 				}
 				if leakSafe = append(leakSafe, array); operator != "=" || of != "ANY" {
-					t.Errorf("%s %s (%s) takes the gate door", operator, of, array)
+					t.Errorf("%s %s (%s) takes the signed path", operator, of, array)
 				}
 			}
 		}

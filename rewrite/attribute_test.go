@@ -90,10 +90,10 @@ func TestListedFunctionsInAttributeNotationAreNotVetted(t *testing.T) {
 		if refused != nil {
 			t.Errorf("%s: %s", sql, refused.Message)
 		} else if result.NeedsSignature {
-			t.Errorf("%s takes the gate door: %s", sql, result.Text)
+			t.Errorf("%s takes the signed path: %s", sql, result.Text)
 		}
 	}
 	if result, refused := r.Rewrite("SELECT count(*) FROM memories m WHERE m.title = 'x'", false); refused != nil || !result.NeedsSignature {
-		t.Errorf("a plain condition does not take the gate door: %v", refused)
+		t.Errorf("a plain condition does not take the signed path: %v", refused)
 	}
 }

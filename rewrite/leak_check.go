@@ -116,7 +116,7 @@ func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sq
 	case len(tree.Stmts) != 1:
 		v.reject("it is not exactly one statement")
 	case tree.Stmts[0].GetStmt().GetSelectStmt() == nil:
-		v.reject("only SELECT takes the gate door")
+		v.reject("only SELECT takes the signed path")
 	case !signable(w.source):
 		v.reject("it has a backslash outside E'' strings, or is not the whole message")
 	default:
@@ -161,7 +161,7 @@ func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 		v.reject("it reads many tables whose rules look into others")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references,
 		func(ref *reference) bool { return ref.fragment.hasSignedView && !ref.fragment.materialized }):
-		v.reject("its answers are kept, and row security compares these without looking at anybody")
+		v.reject("its rule is materialized, and row security compares the stored answers")
 	}
 }
 
@@ -194,7 +194,7 @@ func (v *leakChecker) checkRelations() {
 		case v.walker.readsWaitingColumn(ref): // signed views have none of these columns
 			v.reject("%s has columns that wait for pgconsent migrate", ref.name.Name)
 		case !ref.fragment.showsAllRows:
-			v.reject("%s has no door view", ref.name.Name)
+			v.reject("%s has no signed view", ref.name.Name)
 		}
 		v.references[ref.rangeVar] = ref
 	}
@@ -280,7 +280,7 @@ func (v *leakChecker) results(s *sqltext.SelectStmt, own, grouped checkContext) 
 func (v *leakChecker) checkSortable(columns []leakColumn, what string) {
 	for _, c := range columns {
 		if !isSortable(c.kind) {
-			v.reject("%s over column %q, of a type that is not vetted", what, c.name)
+			v.reject("%s over column %q, of a type that is not leak-safe", what, c.name)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func (v *leakChecker) setOperation(s *sqltext.SelectStmt, at checkContext) []lea
 	}
 	for i := range left {
 		if left[i].kind != right[i].kind || !isSortable(left[i].kind) {
-			v.reject("a set operation over columns of different types, or of types that are not vetted")
+			v.reject("a set operation over columns of different types, or of types that are not leak-safe")
 			return nil
 		}
 		left[i].fewDigits = left[i].fewDigits && right[i].fewDigits
@@ -710,7 +710,7 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	return only && signed
 }
 
-var errNotSignedView = errors.New("rewrite: a text of the gate door names a relation that it must not")
+var errNotSignedView = errors.New("rewrite: a text of the signed path names a relation that it must not")
 
 // takeSignedPath sends the text on the signed path if it may take it. fence tells whether some conditions may stay
 // above OFFSET 0, or a search may find rows by key.

@@ -100,7 +100,7 @@ func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
 		}
 		v.reject("CURRENT_USER and its like")
 	default:
-		v.reject("%s is not vetted", sqltext.Kind(&sqltext.Node{Node: n}))
+		v.reject("%s is not leak-safe", sqltext.Kind(&sqltext.Node{Node: n}))
 	}
 	return value{}
 }
@@ -136,7 +136,7 @@ func (v *leakChecker) constant(c *sqltext.A_Const) value {
 	case c.GetBoolval() != nil:
 		return value{kind: kindBool, constant: true}
 	}
-	v.reject("a constant that is not vetted")
+	v.reject("a constant that is not leak-safe")
 	return value{}
 }
 
@@ -170,12 +170,12 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
 	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType ||
 		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
-		v.reject("a type that is not vetted")
+		v.reject("a type that is not leak-safe")
 		return value{}
 	}
 	found := v.snap.TypesNamed("pg_catalog", name)
 	if len(found) != 1 {
-		v.reject("type %s is not vetted", name)
+		v.reject("type %s is not leak-safe", name)
 		return value{}
 	}
 	if !v.qualifyType(t) {
@@ -194,7 +194,7 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	case arg.kind == kindString && found[0].Name.Name == "regconfig" && len(t.ArrayBounds) == 0:
 		return value{kind: kindConfiguration, constant: true}
 	case to == kindOpaque:
-		v.reject("type %s is not vetted", name)
+		v.reject("type %s is not leak-safe", name)
 	case arg.kind == kindString && to == kindText:
 		return value{kind: to, constant: true, text: arg.text, null: arg.null}
 	case arg.kind == kindString && to == "jsonb":
@@ -327,7 +327,7 @@ func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 			return v.resultKind(operands[0]), true
 		}
 	}
-	v.reject("%s %s is not on the vetted list for these operands", what, name)
+	v.reject("%s %s is not on the leak-safe list for these operands", what, name)
 	return kindOpaque, false
 }
 
@@ -513,7 +513,7 @@ func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkConte
 		switch {
 		case v.reason != "" || e.kind == kindString:
 		case !isSortable(e.kind), e.kind == kindParam:
-			v.reject("%s over a type that is not vetted", what)
+			v.reject("%s over a type that is not leak-safe", what)
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.resultKind(e)
 		case result != v.resultKind(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
@@ -582,7 +582,7 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog":
-		v.reject("function %s is not vetted", name)
+		v.reject("function %s is not leak-safe", name)
 		return value{}
 	case schema == "" && !v.isCatalogFunction(name) && !v.isTrigramFunction(name):
 		v.reject("function %s has overloads outside pg_catalog", name)
@@ -595,7 +595,7 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 		return v.aggregateCall(name, f, at)
 	}
 	if f.AggStar || f.AggDistinct || f.AggFilter != nil {
-		v.reject("function %s is not vetted", name)
+		v.reject("function %s is not leak-safe", name)
 		return value{}
 	}
 	var args []value
@@ -604,7 +604,7 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	}
 	v.leaky = v.leaky || slices.ContainsFunc(f.Args, namesColumn)
 	if name == "extract" && f.Funcformat != sqltext.COERCE_SQL_SYNTAX {
-		v.reject("function extract is not vetted")
+		v.reject("function extract is not leak-safe")
 	}
 	result, _ := v.lookUp("function", name, args)
 	return value{kind: result}
@@ -644,7 +644,7 @@ func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkCo
 	for _, n := range f.Args {
 		e := v.expr(n, inner)
 		if f.AggDistinct && !isSortable(v.resultKind(e)) {
-			v.reject("%s(DISTINCT ...) over a type that is not vetted", name)
+			v.reject("%s(DISTINCT ...) over a type that is not leak-safe", name)
 		}
 		args = append(args, e)
 	}

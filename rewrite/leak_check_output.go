@@ -219,7 +219,7 @@ func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason s
 			case e.isUntyped():
 				v.reject("%s", reason)
 			case !isSortable(e.kind.columnKind()):
-				v.reject("%s over a type that is not vetted", name)
+				v.reject("%s over a type that is not leak-safe", name)
 			}
 			continue
 		}
@@ -263,7 +263,7 @@ func (v *leakChecker) groupingKey(n *sqltext.Node, at checkContext) {
 		return
 	}
 	if e := v.expr(n, at); v.reason == "" && !isSortable(v.resultKind(e)) {
-		v.reject("a key of a type that is not vetted")
+		v.reject("a key of a type that is not leak-safe")
 	}
 }
 

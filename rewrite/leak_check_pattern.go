@@ -109,7 +109,7 @@ func (v *leakChecker) similarToRegexp(n *sqltext.Node) value {
 	}
 	pattern := f.Args[0].GetAConst().GetSval().GetSval()
 	if strings.ContainsAny(pattern, `\"[]{}`) {
-		v.reject("a pattern of SIMILAR TO that is not vetted")
+		v.reject("a pattern of SIMILAR TO that is not leak-safe")
 	}
 	made := strings.NewReplacer("%", ".*", "_", ".", ".", `\.`, "^", `\^`, "$", `\$`, "(", "(?:").Replace(pattern)
 	return value{kind: kindText, constant: true, text: "(?:" + made + ")"}

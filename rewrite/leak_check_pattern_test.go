@@ -14,7 +14,7 @@ func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	const whole, piece = verdict.Pattern, verdict.PatternPart
 	type forms = map[int32]verdict.Form
-	for pattern, want := range map[string]forms{ // nil: not the gate door
+	for pattern, want := range map[string]forms{ // nil: not the signed path
 		"$1":                                  {1: whole},
 		"$1 || ''":                            {1: whole},
 		"$1 || '%'":                           {1: piece},

@@ -202,11 +202,11 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			for _, unvetted := range unvettedFor[what] {
 				sql := strings.ReplaceAll(place, what, unvetted)
 				if result, refused := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refused == nil && result.Path == verdict.PathSigned {
-					t.Errorf("%s: takes the gate door", sql)
+					t.Errorf("%s: takes the signed path", sql)
 				}
 				sql = "SELECT count(*) FROM (" + sql + ") AS inside"
 				if result, refused := r.Rewrite(sql, false); refused == nil && result.Path == verdict.PathSigned {
-					t.Errorf("%s: takes the gate door", sql)
+					t.Errorf("%s: takes the signed path", sql)
 				}
 			}
 			sql = "SELECT count(*) FROM (" + sql + ") AS inside"
@@ -286,7 +286,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 			}
 			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
 			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path == verdict.PathSigned {
-				t.Errorf("%s: %v, takes the gate door", sql, refused)
+				t.Errorf("%s: %v, takes the signed path", sql, refused)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 		}
 	}
 	if signedViews < 3 || !hinted {
-		t.Errorf("%d of %d take the gate door, hints %v", signedViews, len(sqls), hinted)
+		t.Errorf("%d of %d take the signed path, hints %v", signedViews, len(sqls), hinted)
 	}
 }
 

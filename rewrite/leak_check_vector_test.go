@@ -131,7 +131,7 @@ func TestIndexedVectors(t *testing.T) {
 		r, _ := altered(t, AlwaysSigned, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
 		if result, refused := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query,
 			false); refused == nil && result.Path == verdict.PathSigned {
-			t.Errorf("%s: it takes the gate door", change)
+			t.Errorf("%s: it takes the signed path", change)
 		}
 	}
 }

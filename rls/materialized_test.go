@@ -293,7 +293,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
 	}
 }
 
-// keptOf is the table of what is kept beside another's rows.
+// keptOf is the table with the materialized rule of another.
 func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'

@@ -45,7 +45,7 @@ func (f signedViews) objects() []Object {
 		o := newObject(signedIdentity(r.Name), "", r)
 		o.Needs = f.objectsRead(s.table.Rows)
 		f.signedView(o, s.table, s.rows)
-		o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+predicate.SignedView(r.Name).SQL())
+		o.drop("Take the signed views away.", "DROP VIEW IF EXISTS "+predicate.SignedView(r.Name).SQL())
 		out = append(out, o.Object)
 	}
 	return out

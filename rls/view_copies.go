@@ -43,7 +43,7 @@ func (f viewCopies) objects() []Object {
 			o.create(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, columns, v.SignedQuery))
 			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 			o.why = why
-			o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+view)
+			o.drop("Take the signed views away.", "DROP VIEW IF EXISTS "+view)
 		}
 		if written[name] && f.mode == Enforce {
 			for _, g := range writeGrants(predicate.RowView(name), v.Write, f.agent,

@@ -51,7 +51,7 @@ type database struct {
 	misfitDocument      *policy.Document
 	lastProbe           probeResult  // what the state was made of
 	storedFingerprint   string       // the fingerprint of the catalogs that the database remembers, as far as is known
-	signedPathOff       bool         // Check wants the gate door shut
+	signedPathOff       bool         // Check wants the signed path off
 	signedPathOffReason string       // why
 	checkedAt           time.Time    // when Check last agreed
 	catalogsReadAt      time.Time    // when the catalogs were read
@@ -606,7 +606,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 			return err
 		}
 		if d.signedPathOff, d.signedPathOffReason = err != nil, off.Why; d.signedPathOff {
-			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database",
+			d.e.cfg.Log.Error("the signed path is off: every statement takes the row security path", "database",
 				d.cfg.Name, "reason", off.Why)
 		}
 	}

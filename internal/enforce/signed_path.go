@@ -4,7 +4,7 @@ package enforce
 // served, and every statement takes the row security path.
 type SignedPathOff struct{ Why string }
 
-func (g SignedPathOff) Error() string { return "the gate door is shut: " + g.Why }
+func (g SignedPathOff) Error() string { return "the signed path is off: " + g.Why }
 
 // switchSignedPath turns the signed path of the state on or off, as the last check found it. The caller holds mu.
 func (d *database) switchSignedPath() {

@@ -32,18 +32,18 @@ func TestGateShuts(t *testing.T) {
 	})
 	c := w.client("caregiver")
 	door := func(sql string) verdict.Path { return c.Decide(t.Context(), sql, verdict.Simple).Path }
-	eventually(t, "the gate door", func() bool { return door(titles) == verdict.PathSigned })
+	eventually(t, "the signed path", func() bool { return door(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
 	off.set(true)
 	w.exec("CREATE INDEX another ON public.people (name)")
 	eventually(t, "row security", func() bool { return door(titles) == verdict.PathRowSecurity })
 	c.want(titles, "lake", "sea")
-	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the gate door stays shut") {
+	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the signed path is off") {
 		t.Error("the door shut quietly")
 	}
 	off.set(false)
 	w.exec("DROP INDEX public.another")
-	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.PathSigned })
+	eventually(t, "the signed path again", func() bool { return door(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
 }
 

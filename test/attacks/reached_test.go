@@ -275,7 +275,7 @@ var reachedBy = []struct {
 			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND b IN (5, 1 / (SELECT min(n) FROM small))",
 			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND (ARRAY[t]::text[])::int[] IS NULL",
 		}},
-	{name: "the gate door: what lists, arrays and USING convert",
+	{name: "the signed path: what lists, arrays and USING convert",
 		sql: "ALTER TABLE open ADD day timestamptz DEFAULT '2020-01-01'; INSERT INTO big (id, owner, a, b) SELECT " +
 			"g, 'other', g, g FROM generate_series(2000, 30000) g", statements: []string{
 			hidden + "tz = ANY (ARRAY[day, ts])", hidden + "tz = ANY (ARRAY[day, now()])",

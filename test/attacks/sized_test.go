@@ -93,7 +93,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		}
 	}
 	if gate < 10 {
-		t.Errorf("%d of %d may take the gate door", gate, len(statements))
+		t.Errorf("%d of %d may take the signed path", gate, len(statements))
 	}
 }
 
@@ -227,7 +227,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		}
 	}
 	if doors[1] < doors[0]+20 || sought[1] < sought[0]+5 {
-		t.Errorf("of %d statements %d take the gate door, %d have the hint", len(statements), doors, sought)
+		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), doors, sought)
 	}
 }
 

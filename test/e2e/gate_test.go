@@ -95,7 +95,7 @@ func TestDoorsAgree(t *testing.T) {
 		}
 	}
 	if n := doors.byDoor(t)["gate"]; n < 50 {
-		t.Errorf("only %d statements took the gate door", n)
+		t.Errorf("only %d statements took the signed path", n)
 	}
 	both.noMarker(t)
 	doors.noMarker(t)
@@ -212,7 +212,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 				t.Errorf("through the proxy it tells: %s", got)
 			}
 			if n := in.byDoor(t)["gate"] - before; n != 0 {
-				t.Errorf("%d statements took the gate door", n)
+				t.Errorf("%d statements took the signed path", n)
 			}
 		})
 	}
@@ -246,7 +246,7 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 			t.Errorf("%s: %s\nwithout the index, by both walls: %s", sql, got, want)
 		}
 		if n := indexed.byDoor(t)["gate"] - before; n != 1 {
-			t.Errorf("%s: %d statements took the gate door", sql, n)
+			t.Errorf("%s: %d statements took the signed path", sql, n)
 		}
 	}
 	indexed.noMarker(t)

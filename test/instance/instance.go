@@ -51,7 +51,7 @@ type Mode struct {
 var (
 	Both         = Mode{"both", rewrite.Both, rls.Enforce}
 	Auto         = Mode{"doors", rewrite.Auto, rls.Enforce}
-	SignedViews  = Mode{"the gate door, however little is read", rewrite.AlwaysSigned, rls.Enforce}
+	SignedViews  = Mode{"signed views, however little is read", rewrite.AlwaysSigned, rls.Enforce}
 	RLS          = Mode{"row security alone", rewrite.RLS, rls.Enforce}
 	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjected, rls.SealOnly}
 )

@@ -20,7 +20,7 @@ type author struct {
 	params   []authorParam
 	extended bool // it may have parameters
 	plain    bool // it writes as people do: casts, rows as wholes and deep conditions have forms of their own, and fewer
-	odd      int  // in a hundred, expressions that are not vetted
+	odd      int  // in a hundred, expressions that are not leak-safe
 	negative int  // in a hundred, searches that are negated
 	names    int  // aliases that were given
 	queries  []*authorItem

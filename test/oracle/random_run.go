@@ -476,11 +476,11 @@ func (r *randomRun) classify(k randomCase) {
 	}
 	switch {
 	case result.Path == verdict.PathSigned && strings.Contains(result.Text, " OFFSET 0) AS "):
-		r.Forms["gate door, found first"]++
+		r.Forms["signed path, found first"]++
 	case result.Path == verdict.PathSigned && result.AboveReason != "":
-		r.Forms["gate door, outputs"]++
+		r.Forms["signed path, outputs"]++
 	case result.Path == verdict.PathSigned:
-		r.Forms["gate door"]++
+		r.Forms["signed path"]++
 	case len(result.SearchedByKey) > 0:
 		r.Forms["found by key"]++
 	default:

@@ -132,19 +132,19 @@ func (s *Server) list(one *session) *sdk.ListToolsResult {
 }
 
 func (s *Server) offered(c identity.Caller) []Tool {
-	desk := s.Databases[c.Database]
-	if desk == nil {
+	service := s.Databases[c.Database]
+	if service == nil {
 		return nil
 	}
 	var out []Tool
 	for _, t := range s.tools {
-		if t.offeredTo(c.Role, desk) {
-			out = append(out, t.forDatabase(desk))
+		if t.offeredTo(c.Role, service) {
+			out = append(out, t.forDatabase(service))
 		}
 	}
 	if c.Role == identity.Agent {
-		out = append(out, memoryTools(desk)...)
-		out = append(out, published(desk)...)
+		out = append(out, memoryTools(service)...)
+		out = append(out, published(service)...)
 	}
 	return out
 }

@@ -25,7 +25,7 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 // TypeRunsUserCode tells whether a function of others may run as values of a type are compared, or made or converted
 // where the text says nothing of it.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
-	quiet, known := s.quietTypes[oid]
+	quiet, known := s.plainTypes[oid]
 	return !known || !quiet
 }
 

@@ -42,7 +42,7 @@ type Snapshot struct {
 	functionsByOID map[uint32]*Function
 	castsTo        map[uint32][]*Cast
 	pointedTo      map[Name][]*Relation
-	quietTypes     map[uint32]bool // of which Runs is not true
+	plainTypes     map[uint32]bool // for which PostgreSQL runs no code of the owner's
 }
 
 // NewSnapshot takes over spec and what it points to.
@@ -85,9 +85,9 @@ func NewSnapshot(spec Spec) *Snapshot {
 	for _, c := range spec.Casts {
 		s.castsTo[c.Target] = append(s.castsTo[c.Target], c)
 	}
-	s.quietTypes = make(map[uint32]bool, len(spec.Types))
+	s.plainTypes = make(map[uint32]bool, len(spec.Types))
 	for _, t := range spec.Types {
-		s.quietTypes[t.OID] = !s.runs(t.OID, maxDepth)
+		s.plainTypes[t.OID] = !s.runs(t.OID, maxDepth)
 	}
 	s.version = spec.hash()
 	return s

@@ -85,7 +85,7 @@ func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
-		return Finding{"gate_door", NoSignedPath, "the gate door stays shut, statements take the row security door: " +
+		return Finding{"gate_door", NoSignedPath, "the signed path is off, statements take the row security path: " +
 			what, "Report it with the version of the server."}
 	}
 	var found []Finding

@@ -28,8 +28,8 @@ func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 
 func hardenedFinding(r *catalog.Relation, by string) Finding {
 	return Finding{"careful", Advice,
-		fmt.Sprintf("what reads %s is planned with care, without the gate door, since a function may run there "+
-			"that is neither PostgreSQL's own nor that of an extension that is known: %s", r.Name, by),
-		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables that are planned with " +
-			"care\", says which functions do not count."}
+		fmt.Sprintf("statements about %s get hardened plans and take no signed path, since a function may run there "+
+			"that is neither PostgreSQL's own nor of a known extension: %s", r.Name, by),
+		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables with hardened " +
+			"plans\", says which functions do not count."}
 }

@@ -30,7 +30,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 			continue // it is not installed, which another check reports
 		case !ready:
 			out = append(out, Finding{"kept", Warning,
-				fmt.Sprintf("what is kept beside %s is not complete: the people of its rows are looked at each time",
+				fmt.Sprintf("the materialized rule of %s is not complete: statements work it out for each row",
 					f.Relation), "Run pgconsent migrate, which fills it in."})
 			continue
 		}
@@ -44,7 +44,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		}
 		if left > 0 {
 			out = append(out, Finding{"kept", Unsafe,
-				fmt.Sprintf("what is kept beside %s may be wrong: it depends on %d changes that were never settled",
+				fmt.Sprintf("the materialized rule of %s may be wrong: it depends on %d changes that were never applied",
 					f.Relation, left), "Run pgconsent migrate, which fills it in anew."})
 			continue
 		}
@@ -57,7 +57,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		}
 		if n > 0 {
 			out = append(out, Finding{"kept", Unsafe,
-				fmt.Sprintf("what is kept beside %s is wrong for %d rows: somebody has changed it by hand, or has "+
+				fmt.Sprintf("the materialized rule of %s is wrong for %d rows: somebody has changed it by hand, or has "+
 					"switched triggers off", f.Relation, n),
 				fmt.Sprintf("Run SELECT pgconsent.kept_distrust('%s') as the role that migrates, and then "+
 					"pgconsent migrate, which fills it in anew.", f.Name)})

@@ -67,7 +67,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		{"pooler", "the connection leads to one server process", p.pooler},
 		{"seal", "a seal made with the newest key is accepted", p.validSeal},
 		{"gate", "the gate refuses what is not signed", p.unsignedReads},
-		{"gate_door", "the gate door lets no expression at anything before it has seen the signature", p.signedPath},
+		{"gate_door", "the signed path runs no expression before it has verified the signature", p.signedPath},
 		{"row_door", "row security lets no expression at a hidden row", p.rowSecurityPath},
 		{"leak", "without a seal no row shows", p.rowsWithoutSeal},
 		{"forged_seal", "a forged seal opens nothing", p.forgedSeals},

@@ -62,7 +62,7 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns,
 		l.readPartitionedBy, l.setChecked, l.readKeys, l.setIndexes, l.setUnique, l.readVectors, l.setRechecked, l.setComputed,
-		l.readCompared, l.readQuiet, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations,
+		l.readCompared, l.readUserCodeOfWrites, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations,
 		l.readCasts, l.readOperators, l.readSystemNames); err != nil {
 		return err
 	}

@@ -9,8 +9,7 @@ import (
 )
 
 // What PostgreSQL runs as a row is changed may be a function of the owner's, which asks what it likes with the rights
-// of whoever writes. A table is quiet where all of that is PostgreSQL's own, or ours; what is not known to be is taken
-// for other.
+// of the role that writes. A function that is not known to be PostgreSQL's own, or ours, counts as the owner's.
 
 var otherNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
 	"SUBLINK"}
@@ -90,25 +89,26 @@ func (t *tree) ofItsValue() *tree {
 	return newTree(&text)
 }
 
-// readQuiet finds which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights
-// of the tables' owners; ours note what has changed, and some only write the time (timed.go).
-func (l *loader) readQuiet(ctx context.Context) error {
+// readUserCodeOfWrites finds the tables of which writes run no code of the owner's. Triggers of foreign keys are
+// PostgreSQL's, and ask with the rights of the tables' owners. Ours note what has changed, and some only write the time
+// (timed.go).
+func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	k := &l.known
-	// tables of which a row is not updated quietly, by what they have besides columns, policies and triggers
-	loud := map[uint32]bool{}
+	// tables of which an update runs such code, by what they have besides columns, policies and triggers
+	updateRunsCode := map[uint32]bool{}
 	for _, g := range l.generated {
-		loud[g.relation] = loud[g.relation] || g.virtual || k.others(g.tree)
+		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.others(g.tree)
 	}
 	for _, c := range l.checks {
-		loud[c.relation] = loud[c.relation] || k.others(c.tree)
+		updateRunsCode[c.relation] = updateRunsCode[c.relation] || k.others(c.tree)
 	}
 	for _, i := range l.indexes {
-		loud[i.relation] = loud[i.relation] || slices.ContainsFunc(i.trees(), k.others) || k.othersMethod(i)
+		updateRunsCode[i.relation] = updateRunsCode[i.relation] || slices.ContainsFunc(i.trees(), k.others) || k.othersMethod(i)
 	}
-	if err := l.readKeysOfOthers(ctx, loud); err != nil {
+	if err := l.readKeysOfOthers(ctx, updateRunsCode); err != nil {
 		return err
 	}
-	changes := map[uint32]bool{} // tables of which no row is changed quietly
+	changes := map[uint32]bool{} // tables of which any write runs such code
 	for _, p := range l.policies {
 		changes[p.relation] = changes[p.relation] || !p.permissive ||
 			slices.ContainsFunc(p.trees, func(t *tree) bool {
@@ -128,7 +128,7 @@ func (l *loader) readQuiet(ctx context.Context) error {
 			continue
 		}
 		r.DeleteRunsNoUserCode = !deletes[oid]
-		r.UpdateRunsNoUserCode = !updates[oid] && !loud[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
+		r.UpdateRunsNoUserCode = !updates[oid] && !updateRunsCode[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
 			if _, known := plain[c.TypeOID]; !known {
 				plain[c.TypeOID] = l.plainColumn(c.TypeOID)
 			}
@@ -146,7 +146,7 @@ func (k *known) worked(oid uint32) bool {
 
 // readKeysOfOthers finds the tables with keys that compare by operators of others, or cast what they compare: the
 // columns of a foreign key are cast to what its operators compare, which are those of the key that it points to.
-func (l *loader) readKeysOfOthers(ctx context.Context, loud map[uint32]bool) error {
+func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32]bool) error {
 	uses := &l.known.uses
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (l *loader) readKeysOfOthers(ctx context.Context, loud map[uint32]bool) err
 			WHERE con.contype = 'f' AND a.atttypid = ANY ($2::oid[])`,
 		[]any{&oid},
 		func() error {
-			loud[oid] = true
+			updateRunsCode[oid] = true
 			return nil
 		}, uses.operators, uses.casts)
 }
