@@ -101,7 +101,7 @@ func TestWhatChangesClaims(t *testing.T) {
 					}
 					changed[kind] = true
 					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.Executes}}} {
-						if !verdict.ChangesOnTheWay(text) && kind != verdict.Releases { // of one that is missing, which fails
+						if !verdict.ClaimsChangeWithin(text) && kind != verdict.Releases { // of one that is missing, which fails
 							t.Errorf("%v behind %d others: what is claimed changes, and nobody is told", e, i)
 						}
 					}
@@ -316,7 +316,7 @@ func (c *claiming) judged(v *verdict.Verdict) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	delete(c.w.is, n)
-	if claims.Known && !verdict.ChangesOnTheWay(v.Effects) {
+	if claims.Known && !verdict.ClaimsChangeWithin(v.Effects) {
 		c.w.is[n] = claims.Values["app.a"] + "/" + claims.Values["app.b"]
 	}
 }

@@ -39,7 +39,7 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 		return n, nil, nil
 	}
 	// Statements that the text runs by name may run with other claims than the current ones.
-	r.claimsUnknown = verdict.ChangesOnTheWay(v.Effects)
+	r.claimsUnknown = verdict.ClaimsChangeWithin(v.Effects)
 	defer func() { r.claimsUnknown = false }()
 	resolver := nameResolver{r: r, verdict: v, group: group}
 	for i, e := range v.Effects {

@@ -115,7 +115,7 @@ func isTextColumn(r *catalog.Relation, name string) bool {
 // constants, || and COALESCE for their texts. It does not read expressions that are longer than those of indexes, since
 // it is called for each part of a long expression.
 type vectorNormalizer struct {
-	partsLeft     int // how many more parts may be read
+	partsLeft     int // parts of the expression that may still be read: it bounds the work
 	column        func(*sqltext.ColumnRef) (string, bool)
 	isCatalogType func(*sqltext.TypeName) bool // whether a type without a schema in the text is PostgreSQL's
 }

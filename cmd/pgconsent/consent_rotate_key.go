@@ -196,6 +196,6 @@ func (s *session) counterProgress(what string) func(done, of int) {
 		if done == of {
 			end = "\n"
 		}
-		fmt.Fprintf(s.err, "\r%s %s %s", what, portion(done, of), end)
+		fmt.Fprintf(s.err, "\r%s %s %s", what, doneOf(done, of), end)
 	}
 }

@@ -53,7 +53,7 @@ func (c sweepCmd) Run(s *session) error {
 		if s.terminal && !s.json {
 			sweeper.Progress = func(stage string, done, of int) {
 				if done%100 == 0 || done == of {
-					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, portion(done, of))
+					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, doneOf(done, of))
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func (c sweepCmd) Run(s *session) error {
 	return nil
 }
 
-func portion(done, of int) string {
+func doneOf(done, of int) string {
 	if of == 0 {
 		return fmt.Sprint(done)
 	}

@@ -110,7 +110,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	}
 	now := s.claimedAttributes(st.policy)
 	known := now
-	if verdict.ChangesOnTheWay(v.Effects) {
+	if verdict.ClaimsChangeWithin(v.Effects) {
 		known = map[string]string{}
 	}
 	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, known)

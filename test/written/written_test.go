@@ -214,7 +214,7 @@ func forms(m *instance.Migrated) []string {
 	for _, d := range m.Policy.Derivations() {
 		from, where := d.Origin.Products(d.Table, "made", "source")
 		say("products of %s: %q where %s", d.Table.Name, from, where)
-		say("made %s: %s", d.Table.Name, d.Origin.Made("made", "source"))
+		say("made %s: %s", d.Table.Name, d.Origin.MadeFromCondition("made", "source"))
 	}
 	return out
 }

@@ -296,10 +296,10 @@ func (o Origin) Products(table *catalog.Relation, row, source string) (from []st
 	return from, strings.Join(conditions, " AND ")
 }
 
-// Made is the condition that the row called row was made from the row of the source's table called source. It reads the
+// MadeFromCondition is the condition that the row called row was made from the row of the source's table called source. It reads the
 // tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
 // it.
-func (o Origin) Made(row, source string) string {
+func (o Origin) MadeFromCondition(row, source string) string {
 	w := writer{direct: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"

@@ -63,8 +63,8 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 		}
 	}
 	for _, o := range []predicate.Origin{{}, {List: list, Source: others}, {List: list, Key: "id"}} {
-		if _, where := o.Products(items, "i", "o"); where != "false" || o.Made("i", "o") != "false" {
-			t.Errorf("%+v: made where %s, %s", o, where, o.Made("i", "o"))
+		if _, where := o.Products(items, "i", "o"); where != "false" || o.MadeFromCondition("i", "o") != "false" {
+			t.Errorf("%+v: made where %s, %s", o, where, o.MadeFromCondition("i", "o"))
 		}
 	}
 	ofElement := record

@@ -12,7 +12,7 @@ import (
 // what becomes large when it is compiled. Anything else is not accepted.
 const (
 	maxExpression = 200 // bytes
-	maxCopies     = 40  // of what braces repeat, in all
+	maxCopies     = 40  // of parts that braces repeat, all braces together
 	maxRepeats    = 12  // of quantifiers
 	maxGroups     = 12
 	maxNested     = 4

@@ -273,8 +273,8 @@ type Claims struct {
 	Values map[string]string
 }
 
-// ChangesOnTheWay tells whether a statement of a text may run with other claims than the statements before it.
-func ChangesOnTheWay(effects []Effect) bool {
+// ClaimsChangeWithin tells whether a statement of a text may run with other claims than the statements before it.
+func ClaimsChangeWithin(effects []Effect) bool {
 	for i, e := range effects {
 		if i+1 == len(effects) {
 			break

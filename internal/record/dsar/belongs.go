@@ -109,7 +109,7 @@ func (l Link) same(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
 		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
 			slices.Equal(x.And, y.And) && x.Recursive == y.Recursive &&
-			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool { return m.Made("r", "s") == n.Made("r", "s") })
+			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool { return m.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s") })
 	})
 }
 
@@ -173,7 +173,7 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 		case predicate.Derived:
 			if n.Table().Name == r.Name {
 				if !slices.ContainsFunc(b.selfOrigins[r.Name],
-					func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
+					func(o predicate.Origin) bool { return o.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s") }) {
 					b.selfOrigins[r.Name] = append(b.selfOrigins[r.Name], n.Origin)
 				}
 				return

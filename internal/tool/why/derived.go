@@ -34,7 +34,7 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 	holds := predicate.Direct(n.OfSource(), "s", e.values)
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
-		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.Made("r",
+		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.MadeFromCondition("r",
 			"s"), at.condition("r"), maxRecords+1))
 	if err != nil {
 		return err
