@@ -109,7 +109,9 @@ func (l Link) same(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
 		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
 			slices.Equal(x.And, y.And) && x.Recursive == y.Recursive &&
-			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool { return m.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s") })
+			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool {
+				return m.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s")
+			})
 	})
 }
 
