@@ -176,7 +176,7 @@ func smaller(r *rand.Rand, doc map[string]any) map[string]any {
 // migrate with the last policy; and migrate --down gives back what was there.
 func TestPartsComeToTheWhole(t *testing.T) {
 	seed := tier.Seed()
-	for n := range tier.Count(1, 8, 60) {
+	for n := range tier.Count(1, 3, 60) {
 		s := oracle.Schemas[(int(seed)+n*7)%len(oracle.Schemas)]
 		t.Run(fmt.Sprintf("%d %s", n, s.Name), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(n)))
