@@ -121,6 +121,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			return nil, err
 		}
 	}
+	began := time.Now()
 	for attempt := 0; ; attempt++ {
 		port := cl.Port
 		if port == 0 {
@@ -132,6 +133,13 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 		if err == nil {
 			cl.Port = port
 			return cl, nil
+		}
+		if errors.Is(err, errProcessesLeft) && time.Since(began) < leftPatience {
+			if err := pause(ctx, 100*time.Millisecond); err != nil {
+				return nil, err
+			}
+			attempt--
+			continue
 		}
 		// Another program may have taken the port since it was found to be free.
 		if !errors.Is(err, errPortTaken) || cl.Port != 0 || attempt == 4 {
@@ -243,7 +251,14 @@ func environment(home string) []string {
 	return []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
 }
 
-var errPortTaken = errors.New("port taken")
+var (
+	errPortTaken = errors.New("port taken")
+	// errProcessesLeft: processes of a server that has crashed have not noticed it yet, and still use its shared memory.
+	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
+)
+
+// leftPatience is how long Start waits for these. They notice the crash within a second, on a busy machine later.
+const leftPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.
 func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) error {
@@ -331,11 +346,14 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 		return e
 	case bytes.Contains(text, []byte(`lock file "postmaster.pid" already exists`)):
 		return running(cl.DataDir)
-	default:
-		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "PostgreSQL did not start: %s",
-			lastLines(text, 4)).
-			WithHint("The whole log is in %s.", cl.LogFile)
 	}
+	e := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "PostgreSQL did not start: %s",
+		lastLines(text, 4)).
+		WithHint("The whole log is in %s.", cl.LogFile)
+	if bytes.Contains(text, []byte("pre-existing shared memory block")) { // InternalIpcMemoryCreate, sysv_shmem.c
+		e.Cause = errProcessesLeft
+	}
+	return e
 }
 
 // awaitPredecessor waits for a server in the folder whose parent has died to finish its shutdown.
