@@ -565,7 +565,8 @@ func TestCheckRefuses(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// A Check that gives up waiting for the lock of somebody's DDL says nothing against the database: agents go on.
+// A Check that gives up waiting for the lock of somebody's DDL says nothing against a database that tells of DDL: agents
+// go on. Of another nobody knows what Check would have found: they are refused.
 func TestCheckThatMeetsALock(t *testing.T) {
 	var locked syncFlag
 	w := start(t, func(w *world) {
@@ -590,6 +591,19 @@ func TestCheckThatMeetsALock(t *testing.T) {
 		t.Error(err)
 	}
 	c.want(titles, "lake", "sea")
+
+	w.exec("DROP EVENT TRIGGER zz_pgconsent_ddl; DROP EVENT TRIGGER zz_pgconsent_drop")
+	locked.set(false)
+	if err := d.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	locked.set(true)
+	d.mu.Lock()
+	d.checkedAt = time.Time{}
+	d.mu.Unlock()
+	if err := d.refresh(t.Context()); err == nil || errors.Is(err, errMoving) || w.Ready() == nil {
+		t.Errorf("a check met a lock, and nothing tells of DDL: %v, %v", err, w.Ready())
+	}
 }
 
 // Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first,

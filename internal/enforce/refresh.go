@@ -539,6 +539,12 @@ func (d *database) loadCatalogs(ctx context.Context, o probeResult) (snap *catal
 	return snap, grown, concerned == o.agentFingerprint, nil
 }
 
+// tracksDDL tells whether the database refuses statements that were decided before DDL.
+func (d *database) tracksDDL() bool {
+	v := d.view.Load()
+	return v != nil && v.tracksDDL
+}
+
 // isLocked tells whether a statement gave up waiting for a lock.
 func isLocked(err error) bool {
 	var refused *pgconn.PgError
@@ -600,7 +606,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 			return err
 		}
 		switch {
-		case isLocked(err):
+		case isLocked(err) && d.tracksDDL(): // else nothing would tell what the lock keeps Check from seeing
 			return fmt.Errorf("%w: DDL that is not committed yet has locked what is checked: %w", errMoving, err)
 		case err != nil && !errors.As(err, &off):
 			return err
