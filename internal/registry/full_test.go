@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
@@ -14,6 +15,7 @@ func TestAFullServerSaysSo(t *testing.T) {
 	r := open(t, db, defaults)
 	const role = "registry_without_connections"
 	super := db.Connect(t, "postgres")
+	pgtest.Lock(t, "roles")
 	if _, err := super.Exec(t.Context(), "CREATE ROLE "+role+" LOGIN PASSWORD 'role-password' CONNECTION LIMIT 0"); err != nil {
 		t.Fatal(err)
 	}

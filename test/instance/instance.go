@@ -213,18 +213,16 @@ func install(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	ctx := context.Background()
 	conn := d.DB.Connect(t, "postgres")
+	defer pgtest.Lock(t, "roles")() // a plan names the roles that there are
 	if d.Setup != "" {
-		release := pgtest.Lock(t, "roles")
 		if err := d.setUp(ctx, conn); err != nil {
 			t.Fatal(err)
 		}
-		release()
 	}
 	m, err := d.compile(ctx, conn, mode)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, d.Policy)
 	}
-	defer pgtest.Lock(t, "roles")()
 	if err := d.install(ctx, conn, m); err != nil {
 		t.Fatal(err)
 	}

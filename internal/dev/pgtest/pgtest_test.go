@@ -121,6 +121,7 @@ func TestTCPAsksForPassword(t *testing.T) {
 	ctx := context.Background()
 	db := Database(t)
 	admin := db.Connect(t, "postgres")
+	Lock(t, "roles")
 	if _, err := admin.Exec(ctx, "CREATE ROLE somebody LOGIN PASSWORD 'right'"); err != nil {
 		t.Fatal(err)
 	}

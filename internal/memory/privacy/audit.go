@@ -301,7 +301,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	m := &storeRecords{contexts: map[string][]string{}}
 	rows, err := a.control.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
-			"pgconsent.privacy_consents($1)", store)
+			"pgconsent.privacy_consents($1) ORDER BY given, key", store) // of several that do, the first is told
 	if err == nil {
 		var r record
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {

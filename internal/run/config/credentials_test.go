@@ -25,6 +25,7 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)
 	admin := db.Connect(t, "postgres")
+	pgtest.Lock(t, "roles")
 	for i, password := range []string{"simple", "with space $ : ,", "Ünïcödé", "non\u00a0breaking", "Ⅸ roman",
 		"tab\tcontrol", strings.Repeat("long", 60)} {
 		role := "verifier_test_" + string(rune('a'+i))
