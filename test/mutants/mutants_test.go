@@ -25,7 +25,7 @@ var (
 	quick   = flag.Bool("quick", false, "try those made by machine with their own packages' tests only")
 	planted = flag.Bool("planted", false, "try the planted faults that were not tried yet; -only chooses among them, too")
 	again   = flag.Bool("again", false, "try those as well that were tried before")
-	own     = flag.Bool("own", false, "try planted faults with the quick tests of their own packages only")
+	own     = flag.Bool("own", false, "try planted faults with the quick tests of their own packages only; -short: of any package")
 	limit   = flag.Duration("limit", 20*time.Minute, "how long one package's tests may take with a planted fault")
 	workers = flag.Int("workers", 2, "how many at once")
 )
@@ -216,7 +216,7 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{root: root(t), packages: packages, limit: *limit, own: *own, dir: t.TempDir(), sound: map[string]*sound{}}
+	w := &watch{root: root(t), packages: packages, limit: *limit, own: *own, short: testing.Short(), dir: t.TempDir(), sound: map[string]*sound{}}
 	var (
 		wait  sync.WaitGroup
 		mu    sync.Mutex

@@ -24,6 +24,7 @@ type watch struct {
 	packages []imports
 	limit    time.Duration // for the tests of one package
 	own      bool          // try the fault's own package only, as "make test" does
+	short    bool          // try what "make test" runs only
 	dir      string        // for test binaries
 
 	mu    sync.Mutex
@@ -43,7 +44,7 @@ const unnamed = "TestMain"
 
 // see runs first what "make test" runs: the tests of the fault's own package, then those of the packages that import it,
 // nearest first. Where none of them sees the fault, its own package and the end-to-end tests run without -short, as in
-// "make test-all". noise are tests that fail without the fault as well, which see nothing. The sighting has no target
+// "make test-all", unless -short is given. noise are tests that fail without the fault as well, which see nothing. The sighting has no target
 // where packages were left out that might have seen it.
 func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, err error) {
 	dir, err := os.MkdirTemp(w.dir, "fault")
@@ -88,7 +89,7 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 				return Sighting{target, Seen{pkg, test}}, noise, nil
 			}
 		}
-		if w.own {
+		if w.own || w.short {
 			return s, noise, nil
 		}
 	}
