@@ -185,51 +185,59 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 	if s == nil || o.installed.Hash != s.plan.Hash() {
 		return nil, nil
 	}
-	altered, replaced, others := s.snapshot.Differences(snap)
-	if others || len(altered)+len(replaced) == 0 {
+	found := s.snapshot.Differences(snap)
+	if found.Others || len(found.Relations)+len(found.Functions)+len(found.Gone) == 0 {
 		return nil, nil
 	}
 	listed := func(name catalog.Name) bool {
 		return slices.ContainsFunc(s.policy.Functions(), func(f *policy.Function) bool { return f.Name == name })
 	}
-	if slices.ContainsFunc(replaced, func(name catalog.Name) bool { return !listed(name) }) {
+	if slices.ContainsFunc(found.Functions, func(name catalog.Name) bool { return !listed(name) }) {
 		return nil, nil
 	}
-	if used, err := d.usedInDatabase(ctx, replaced, s.snapshot, snap); err != nil || used {
+	if used, err := d.usedInDatabase(ctx, found, s.snapshot, snap); err != nil || used {
 		return nil, err
+	}
+	replaced := slices.Clone(found.Functions)
+	for _, name := range found.Gone { // statements that call others are refused anyway
+		if listed(name) {
+			replaced = append(replaced, name)
+		}
 	}
 	rest := *s
 	rest.key = o.keys.Newest()
-	return d.withSuspension(&rest, suspensionCauses{altered: altered, replaced: replaced}), nil
+	return d.withSuspension(&rest, suspensionCauses{altered: found.Relations, replaced: replaced}), nil
 }
 
 // usedInDatabase tells whether the database may call one of these functions though no statement names it: from a view,
 // a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text. Calls
 // from other functions of the owner do not count: agents call only functions that the policy lists, and their owner
 // answers for what these call.
-func (d *database) usedInDatabase(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool,
-	error) {
+func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, snaps ...*catalog.Snapshot) (bool, error) {
+	if len(of.Functions)+len(of.Gone) == 0 {
+		return false, nil
+	}
 	var oids []uint32
 	for _, snap := range snaps {
 		for _, f := range snap.Functions() {
-			if slices.Contains(functions, f.Name) {
+			if slices.Contains(of.Functions, f.Name) {
 				oids = append(oids, f.OID)
 			}
 		}
 	}
-	if len(oids) == 0 {
-		return false, nil
+	var names []string
+	for _, name := range slices.Concat(of.Functions, of.Gone) {
+		names = append(names, name.Name)
 	}
 	var used bool
 	err := d.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
 		WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
 		AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
 		AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)
-		OR EXISTS (SELECT FROM pg_catalog.pg_proc AS f, pg_catalog.pg_proc AS p
+		OR EXISTS (SELECT FROM pg_catalog.unnest($2::pg_catalog.text[]) AS u (name), pg_catalog.pg_proc AS p
 			JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
-		WHERE f.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
-		AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
-		AND pg_catalog.strpos(p.prosrc, f.proname::pg_catalog.text) OPERATOR(pg_catalog.>) 0)`, oids).Scan(&used)
+		WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+		AND pg_catalog.strpos(p.prosrc, u.name) OPERATOR(pg_catalog.>) 0)`, oids, names).Scan(&used)
 	return used, err
 }
 

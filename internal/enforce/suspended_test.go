@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,6 +135,74 @@ func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
 		if e.Ready() == nil {
 			t.Error("what was remembered for another policy is used")
 		}
+	}
+}
+
+// TestFunctionsAndTablesThatAreMadeOrDropped: another function of a listed one's name, or none any more, suspends its
+// calls; a listed table that was dropped, and what the owner dropped with it, those that need it. All else is answered.
+func TestFunctionsAndTablesThatAreMadeOrDropped(t *testing.T) {
+	const calling = rules + `  notes: { rows: [ { own: { column: user_id, is: user } } ] }
+functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
+`
+	const calm, fixed, notes, people = "SELECT calm()", "SELECT fixed()", "SELECT count(*) FROM notes", "SELECT name FROM people"
+	for _, c := range []struct {
+		change    string
+		suspended []string
+	}{
+		{"CREATE FUNCTION public.calm(int) RETURNS int LANGUAGE sql STABLE RETURN 1", []string{calm}},
+		{"CREATE FUNCTION public.calm(text, public.people) RETURNS int LANGUAGE sql STABLE RETURN 1", []string{calm}},
+		{"DROP FUNCTION public.calm()", []string{calm}},
+		{"DROP FUNCTION public.calm(); CREATE FUNCTION public.calm(more int DEFAULT 1) RETURNS int LANGUAGE sql STABLE RETURN 1",
+			[]string{calm}},
+		{"DROP TABLE public.notes CASCADE", []string{notes, calm}}, // which may read it
+		{"DROP TABLE public.notes CASCADE; DROP FUNCTION public.fixed()", []string{notes, calm, fixed}},
+		// They may be what the name of a column means.
+		{"CREATE FUNCTION public.calm(public.people) RETURNS int LANGUAGE sql STABLE RETURN 1",
+			[]string{calm, fixed, notes, people, titles}},
+		{"CREATE FUNCTION public.calm(VARIADIC anyarray) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+			[]string{calm, fixed, notes, people, titles}},
+	} {
+		t.Run(c.change, func(t *testing.T) {
+			w := start(t, func(w *world) {
+				w.exec(`CREATE TABLE notes (id int PRIMARY KEY, user_id uuid);
+					CREATE FUNCTION about(notes) RETURNS int LANGUAGE sql STABLE RETURN 1;
+					CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
+					CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
+				w.write(calling)
+				w.cfg.Mode = rewrite.Auto
+				if err := installWith(t.Context(), w.dba, calling, rls.Options{SignedViews: true}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			all := []string{calm, fixed, notes, people, titles}
+			answered := func(c *client, sql string) {
+				if _, err := c.query(sql); err != nil {
+					t.Errorf("%s: %v", sql, err)
+				}
+			}
+			for _, sql := range all {
+				answered(w.client("caregiver"), sql)
+			}
+			w.exec(c.change)
+			d := w.db0(t)
+			eventually(t, "noticed", func() bool {
+				v, refused := d.current()
+				return refused != nil || !v.state.suspension.none()
+			})
+			if _, refused := d.current(); (refused != nil) != (len(c.suspended) == len(all)) {
+				t.Fatalf("everybody is refused: %v", refused)
+			} else if refused != nil {
+				return
+			}
+			client := w.client("caregiver")
+			for _, sql := range all {
+				if slices.Contains(c.suspended, sql) {
+					client.refused(sql, sqlstate.ObjectNotInPrerequisiteState)
+				} else {
+					answered(client, sql)
+				}
+			}
+		})
 	}
 }
 

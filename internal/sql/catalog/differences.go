@@ -8,11 +8,18 @@ import (
 	"strings"
 )
 
-// Differences returns the relations and the functions that two snapshots of one database have otherwise, sorted:
-// relations by what the snapshots say of them or their indexes; functions by name, where each is the one that it was,
-// with the same arguments. Others tells whether anything else is otherwise, the types of the rows of these relations
-// aside.
-func (s *Snapshot) Differences(o *Snapshot) (relations, functions []Name, others bool) {
+// Differences are what two snapshots of one database have otherwise; names are sorted.
+type Differences struct {
+	Relations []Name // what the snapshots say of them or their indexes
+	Functions []Name // of the first: calls of these names may now be of something else, or fail
+	Gone      []Name // functions of the first: calls of these names can only fail now
+	// Others tells whether anything else is otherwise, the types of the rows of Relations aside: a new function may be
+	// what the name of a column means now.
+	Others bool
+}
+
+// Differences compares the snapshot with a later one.
+func (s *Snapshot) Differences(o *Snapshot) Differences {
 	differ := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
 		for name, r := range pair[0].relations {
@@ -26,35 +33,62 @@ func (s *Snapshot) Differences(o *Snapshot) (relations, functions []Name, others
 			}
 		}
 	}
-	replaced := map[Name]bool{}
-	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
-		for name, overloads := range pair[0].functions {
-			if others := pair[1].functions[name]; !reflect.DeepEqual(overloads, others) &&
-				slices.EqualFunc(overloads, others, sameCalls) {
-				replaced[name] = true
-			}
+	changed, gone := map[Name]bool{}, map[Name]bool{}
+	remain := o.functionNames()
+	for name, before := range s.functions {
+		switch now := o.functions[name]; {
+		case reflect.DeepEqual(before, now):
+		case now == nil && !remain[name.Name]:
+			gone[name] = true
+		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool { return f.mayBeAttribute() && !isAmong(f, before) }):
+			changed[name] = true
 		}
 	}
+	named := func(f *Function) bool { return changed[f.Name] || gone[f.Name] }
 	sorted := func(of map[Name]bool) []Name {
 		return slices.SortedFunc(maps.Keys(of), func(a, b Name) int {
 			return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
 		})
 	}
-	return sorted(differ), sorted(replaced), s.beside(differ, replaced).hash() != o.beside(differ, replaced).hash()
+	return Differences{Relations: sorted(differ), Functions: sorted(changed), Gone: sorted(gone),
+		Others: s.beside(differ, named).hash() != o.beside(differ, named).hash()}
 }
 
-// sameCalls tells whether a function is still the same one, that the same calls mean. A new one may be what a column's
-// name means now.
-func sameCalls(f, o *Function) bool {
-	return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
-		slices.Equal(f.Results, o.Results)
+// functionNames are the names of all functions, whatever their schema.
+func (s *Snapshot) functionNames() map[string]bool {
+	names := maps.Clone(s.spec.CatalogFunctions)
+	if names == nil {
+		names = map[string]bool{}
+	}
+	for name := range s.functions {
+		names[name.Name] = true
+	}
+	return names
+}
+
+// isAmong tells whether a function is one of these still, that the same calls mean.
+func isAmong(f *Function, these []*Function) bool {
+	return slices.ContainsFunc(these, func(o *Function) bool {
+		return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
+			slices.Equal(f.Results, o.Results)
+	})
+}
+
+// mayBeAttribute tells whether the function may be called as if it were a column of a row: row.name.
+func (f *Function) mayBeAttribute() bool {
+	if len(f.ArgTypes) == 0 || len(f.ArgTypes)-f.Defaults > 1 && !f.Variadic {
+		return false
+	}
+	first := f.ArgTypes[0] // as format_type: of PostgreSQL's own types without a schema
+	return strings.Contains(first, ".") || strings.HasPrefix(first, "any") || strings.HasPrefix(first, `"any"`) ||
+		strings.HasPrefix(first, "record")
 }
 
 // beside is the content of a snapshot without its relations, and without some functions and the types of the rows of
 // some relations.
-func (s *Snapshot) beside(relations, functions map[Name]bool) Spec {
+func (s *Snapshot) beside(relations map[Name]bool, functions func(*Function) bool) Spec {
 	spec := s.spec
-	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), func(f *Function) bool { return functions[f.Name] })
+	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), functions)
 	spec.Relations, spec.Indexes, spec.Types, spec.Collations = nil, nil, nil, map[uint32][]string{}
 	rows := map[uint32]bool{}
 	for _, t := range s.spec.Types {
