@@ -387,7 +387,7 @@ func TestEncodedSnapshotsAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if relations, functions, others := snap.Differences(again); len(relations)+len(functions) > 0 || others {
-		t.Errorf("relations %v, functions %v, others %v", relations, functions, others)
+	if d := snap.Differences(again); d.Others || len(d.Relations)+len(d.Functions)+len(d.Gone) > 0 {
+		t.Errorf("%+v", d)
 	}
 }
