@@ -108,9 +108,13 @@ type attribute struct {
 	collation uint32
 }
 
-// readColumns reads the columns. A default has no columns in it, so that it needs no names of these to be written.
+// readColumns reads the columns. What only some of them have is read by itself: joined to all columns it takes longer.
 func (l *loader) readColumns(ctx context.Context) error {
-	sequences, err := l.readSequences(ctx)
+	ofDefaults, ofIdentities, err := l.readSequences(ctx)
+	if err != nil {
+		return err
+	}
+	defaults, ofTypes, err := l.readDefaults(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,23 +126,28 @@ func (l *loader) readColumns(ctx context.Context) error {
 	)
 	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid,
 		  a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
-		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END,
-		    CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, 0), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
-		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN ''
-		    ELSE trim('"' FROM a.attcollation::regcollation::text) END,
-		  a.attcollation IN (SELECT l.oid FROM pg_collation AS l WHERE NOT l.collisdeterministic)
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END
 		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')
-		LEFT JOIN pg_type AS y ON y.oid = a.atttypid
-		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual,
-			&c.Identity, &c.Default, &c.Collation, &c.Nondeterministic},
+		WHERE a.attnum > 0 AND NOT a.attisdropped`,
+		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
 		func() error {
-			if r := l.relations[oid]; r != nil {
-				c.ComputedFrom, c.Sequence = []string{}, sequences[column{oid, at.number}]
-				r.Columns = append(r.Columns, c)
-				l.attributes[oid] = append(l.attributes[oid], at)
+			r := l.relations[oid]
+			if r == nil {
+				return nil
 			}
+			key := column{oid, at.number}
+			c.ComputedFrom, c.Sequence, c.Default = []string{}, ofDefaults[key], ""
+			if c.Identity != "" {
+				c.Sequence = ofIdentities[key]
+			}
+			if !c.Generated {
+				c.Default = cmp.Or(defaults[key], ofTypes[c.TypeOID])
+			}
+			// The rows come in no order, which is seldom another than that of the columns.
+			i, _ := slices.BinarySearchFunc(l.attributes[oid], at.number,
+				func(a attribute, n int16) int { return cmp.Compare(a.number, n) })
+			r.Columns = slices.Insert(r.Columns, i, c)
+			l.attributes[oid] = slices.Insert(l.attributes[oid], i, at)
 			return nil
 		}); err != nil {
 		return err
@@ -151,6 +160,69 @@ func (l *loader) readColumns(ctx context.Context) error {
 			}
 		}
 	}
+	return l.setCollations(ctx)
+}
+
+// readDefaults reads the defaults of columns and of domains. A default has no columns in it, so that it needs no names
+// of these to be written.
+func (l *loader) readDefaults(ctx context.Context) (ofColumns map[column]string, ofTypes map[uint32]string, err error) {
+	var (
+		of   column
+		oid  uint32
+		expr string
+	)
+	ofColumns, ofTypes = map[column]string{}, map[uint32]string{}
+	if err := l.each(ctx, `SELECT f.adrelid, f.adnum, pg_get_expr(f.adbin, 0) FROM pg_attrdef AS f
+		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = ''`,
+		[]any{&of.relation, &of.number, &expr},
+		func() error {
+			ofColumns[of] = expr
+			return nil
+		}); err != nil {
+		return nil, nil, err
+	}
+	return ofColumns, ofTypes, l.each(ctx,
+		"SELECT y.oid, pg_get_expr(y.typdefaultbin, 0) FROM pg_type AS y WHERE y.typdefaultbin IS NOT NULL", []any{&oid, &expr},
+		func() error {
+			ofTypes[oid] = expr
+			return nil
+		})
+}
+
+// setCollations reads the collations of columns, but for the database's own.
+func (l *loader) setCollations(ctx context.Context) error {
+	var used []uint32
+	for _, columns := range l.attributes {
+		for _, at := range columns {
+			if at.collation != 0 && !slices.Contains(used, at.collation) {
+				used = append(used, at.collation)
+			}
+		}
+	}
+	type collation struct {
+		name             string
+		nondeterministic bool
+	}
+	var (
+		oid uint32
+		c   collation
+	)
+	found := map[uint32]collation{}
+	if err := l.each(ctx, `SELECT l.oid, trim('"' FROM l.oid::regcollation::text), NOT l.collisdeterministic FROM pg_collation AS l
+		WHERE l.oid = ANY ($1::oid[]) AND l.oid <> 'pg_catalog."default"'::regcollation`,
+		[]any{&oid, &c.name, &c.nondeterministic},
+		func() error {
+			found[oid] = c
+			return nil
+		}, used); err != nil {
+		return err
+	}
+	for relation, columns := range l.attributes {
+		for i, at := range columns {
+			c := found[at.collation]
+			l.relations[relation].Columns[i].Collation, l.relations[relation].Columns[i].Nondeterministic = c.name, c.nondeterministic
+		}
+	}
 	return nil
 }
 
@@ -160,28 +232,32 @@ type column struct {
 	number   int16
 }
 
-// readSequences reads whose next values columns are: the sequence of a default is what the default depends on; that of
-// an identity column depends on the column.
-func (l *loader) readSequences(ctx context.Context) (map[column]catalog.Name, error) {
-	var (
-		of   column
-		name catalog.Name
-	)
-	sequences := map[column]catalog.Name{}
-	return sequences, l.each(ctx, `SELECT u.relation, u.number, n.nspname, s.relname FROM (
-		    SELECT a.attrelid, a.attnum, min(d.objid) FROM pg_attribute AS a JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
-		      AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-		    WHERE a.attidentity <> '' AND d.classid = 'pg_class'::regclass AND d.deptype = 'i' GROUP BY 1, 2
-		    UNION ALL SELECT f.adrelid, f.adnum, min(d.refobjid) FROM pg_attrdef AS f
-		      JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attidentity = ''
-		    JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
-		    JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S' GROUP BY 1, 2) AS u (relation, number, sequence)
-		JOIN pg_class AS s ON s.oid = u.sequence AND s.relkind = 'S' JOIN pg_namespace AS n ON n.oid = s.relnamespace`,
-		[]any{&of.relation, &of.number, &name.Schema, &name.Name},
-		func() error {
-			sequences[of] = name
+// readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the first
+// made of several; that of an identity column depends on the column.
+func (l *loader) readSequences(ctx context.Context) (ofDefaults, ofIdentities map[column]catalog.Name, err error) {
+	read := func(sql string) (map[column]catalog.Name, error) {
+		var (
+			of       column
+			sequence uint32
+		)
+		names := map[column]catalog.Name{}
+		return names, l.each(ctx, sql, []any{&of.relation, &of.number, &sequence}, func() error {
+			s := l.relations[sequence]
+			if _, known := names[of]; !known && s != nil && s.Kind == catalog.Sequence {
+				names[of] = s.Name
+			}
 			return nil
 		})
+	}
+	if ofDefaults, err = read(`SELECT f.adrelid, f.adnum, d.refobjid FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid = 0
+		ORDER BY d.refobjid`); err != nil {
+		return nil, nil, err
+	}
+	ofIdentities, err = read(`SELECT d.refobjid, d.refobjsubid::int2, d.objid FROM pg_class AS s JOIN pg_depend AS d ON d.objid = s.oid
+		WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+		AND d.refobjsubid > 0 AND d.deptype = 'i' ORDER BY d.objid`)
+	return ofDefaults, ofIdentities, err
 }
 
 // columnsOf are the names of the columns of a relation that are meant, by their numbers.

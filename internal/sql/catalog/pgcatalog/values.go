@@ -7,30 +7,45 @@ import (
 	"strings"
 )
 
-// readValues reads the checks that let a column have a list of strings only: column IN ('a', 'b') is stored as an
-// operator over an array.
+// readValues reads the checks that let a column have a list of strings only, its own or its domain's: column IN ('a',
+// 'b') is stored as an operator over an array. Of several such checks it takes the one whose text is first.
 func (l *loader) readValues(ctx context.Context) error {
 	var (
-		oid        uint32
-		name, expr string
+		oid, domain uint32
+		number      int16
+		expr        string
 	)
-	return l.each(ctx, `SELECT a.attrelid, a.attname::text, pg_get_expr(k.conbin, k.conrelid)
-		FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]
-		WHERE k.contype = 'c' AND k.convalidated AND k.conrelid <> 0 AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %'
-		UNION ALL SELECT a.attrelid, a.attname::text, pg_get_expr(k.conbin, 0)
-		FROM pg_constraint AS k JOIN pg_attribute AS a ON a.atttypid = k.contypid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE k.contype = 'c' AND k.convalidated AND k.contypid <> 0 AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %' ORDER BY 1, 2, 3`,
-		[]any{&oid, &name, &expr},
+	ofColumns, ofDomains := map[column][]string{}, map[uint32][]string{}
+	if err := l.each(ctx, `SELECT k.conrelid, COALESCE(k.conkey[1], 0), k.contypid, pg_get_expr(k.conbin, k.conrelid) FROM pg_constraint AS k
+		WHERE k.contype = 'c' AND k.convalidated AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %'
+		AND (k.contypid <> 0 OR cardinality(k.conkey) = 1)`,
+		[]any{&oid, &number, &domain, &expr},
 		func() error {
-			r := l.relations[oid]
-			if r == nil || r.Column(name) == nil {
-				return nil
-			}
-			if values := listed(expr); values != nil && r.Column(name).Values == nil {
-				r.Column(name).Values = values
+			if domain != 0 {
+				ofDomains[domain] = append(ofDomains[domain], expr)
+			} else {
+				ofColumns[column{oid, number}] = append(ofColumns[column{oid, number}], expr)
 			}
 			return nil
-		})
+		}); err != nil {
+		return err
+	}
+	if len(ofColumns)+len(ofDomains) == 0 {
+		return nil
+	}
+	for oid, r := range l.relations {
+		for i := range r.Columns {
+			c := &r.Columns[i]
+			checks := slices.Concat(ofColumns[column{oid, l.attributes[oid][i].number}], ofDomains[c.TypeOID])
+			slices.Sort(checks)
+			for _, expr := range checks {
+				if c.Values = listed(expr); c.Values != nil {
+					break
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // membership is how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains, and what it leaves
