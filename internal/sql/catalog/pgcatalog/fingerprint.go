@@ -49,7 +49,7 @@ WITH concerned (oid) AS (SELECT pg_catalog.unnest(%s)), schemas AS (
   SELECT pg_catalog.concat_ws(',', 'n', n.oid, n.xmin), n.counts FROM schemas AS n
   UNION ALL SELECT pg_catalog.concat_ws(',', 'c', c.oid, c.content), c.counts FROM classes AS c
   UNION ALL SELECT pg_catalog.concat_ws(',', 'a', a.attrelid, a.attnum, a.xmin), c.counts FROM pg_catalog.pg_attribute AS a
-    JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid
+    JOIN classes AS c ON c.oid OPERATOR(pg_catalog.=) a.attrelid WHERE a.attnum OPERATOR(pg_catalog.>) 0
   UNION ALL SELECT pg_catalog.concat_ws(',', 'p', p.oid, p.xmin), n.counts OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d
       WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid OPERATOR(pg_catalog.=) p.oid)
     FROM pg_catalog.pg_proc AS p JOIN schemas AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
