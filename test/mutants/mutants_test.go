@@ -216,7 +216,7 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{root: root(t), packages: packages, limit: *limit, own: *own, short: testing.Short(), dir: t.TempDir(), sound: map[string]*sound{}}
+	w := &watch{root: root(t), packages: packages, limit: *limit, own: *own, short: tier.Quick(), dir: t.TempDir(), sound: map[string]*sound{}}
 	var (
 		wait  sync.WaitGroup
 		mu    sync.Mutex
