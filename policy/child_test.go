@@ -39,7 +39,7 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 			spec.Relations = append(spec.Relations, &r)
 		}
 		for _, n := range []string{"a", "b"} {
-			add(n, catalog.Relation{Columns: columns("id", "x"), HasChildren: true})
+			add(n, catalog.Relation{Columns: columns("id", "x"), Inheritance: catalog.Inheritance{HasChildren: true}})
 		}
 		for n, of := range parents {
 			r := catalog.Relation{Columns: columns("id", "x")}

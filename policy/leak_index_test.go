@@ -34,15 +34,16 @@ func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot 
 		},
 		Relations: []*catalog.Relation{
 			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Unique:   []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
-				Compared: []catalog.Compared{{Index: "t_v", Keys: append([]catalog.IndexKey{key}, more...)}},
+				Unique:     []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+				WriteFacts: catalog.WriteFacts{Compared: []catalog.Compared{{Index: "t_v", Keys: append([]catalog.IndexKey{key}, more...)}}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 					{Name: "owner", Type: "uuid"}, {Name: "v", Type: "text"}, {Name: "w", Type: "text"}, {
 						Name: "secret", Type: "text"}, {Name: "title", Type: "text"},
 					{Name: "kind", Type: "text", Default: "'x'"}, {Name: "g", Type: "text", Generated: true, ComputedFrom: []string{"w"}}}},
 			{Name: public("plain"), Kind: catalog.Composite,
 				Columns: []catalog.Column{{Name: "a", TypeOID: 20001}, {Name: "b", TypeOID: 20004}, {Name: "c", TypeOID: 1007}}},
-			{Name: public("with_json"), Kind: catalog.Composite, Columns: []catalog.Column{{Name: "a", TypeOID: 23}, {Name: "b", TypeOID: 114}}},
+			{Name: public("with_json"), Kind: catalog.Composite,
+				Columns: []catalog.Column{{Name: "a", TypeOID: 23}, {Name: "b", TypeOID: 114}}},
 		},
 	})
 }
@@ -297,7 +298,10 @@ func TestWhatIsAskedAnew(t *testing.T) {
 		{"an index of what is computed anew", func(r *catalog.Relation) {
 			r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what an index makes of secret", "an index may be computed anew"},
-		{"an index of what stays", func(r *catalog.Relation) { r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}}} }, "", ""},
+		{"an index of what stays", func(r *catalog.Relation) {
+			r.Computed = []catalog.Computed{{By: "index",
+				Columns: []string{"secret"}}}
+		}, "", ""},
 		{"a condition of a trigger", func(r *catalog.Relation) {
 			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what a trigger's condition makes of secret", "a trigger's condition may be computed anew"},
@@ -349,7 +353,8 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	compile := func(computed catalog.Computed, onDelete catalog.Action, tables string) (*policy.Policy, error) {
 		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, Equal: []string{"id"}}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
-			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key, Computed: []catalog.Computed{computed},
+			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
+				WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{computed}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950},
 					{Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {
 						Name: "secret", Type: "text", TypeOID: 25},
@@ -509,18 +514,21 @@ func TestWhatPartsTell(t *testing.T) {
 		table, want  string
 		accept, seen string // seen: the same where nothing is hidden
 	}{
-		{"an index that compares", catalog.Relation{Compared: box("title")}, own + update,
+		{"an index that compares", catalog.Relation{WriteFacts: catalog.WriteFacts{Compared: box("title")}}, own + update,
 			"agents cannot write public.t.title: the index part_v", "conflicts", ""},
-		{"an index that compares what is hidden", catalog.Relation{Compared: box("secret")}, own + hidden + update,
+		{"an index that compares what is hidden", catalog.Relation{WriteFacts: catalog.WriteFacts{Compared: box("secret")}}, own + hidden + update,
 			"each update may compare secret", "values", own + update},
 		{"an index that may be computed anew",
-			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}},
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "index",
+				Columns: []string{"secret"}, OnUnchanged: true}}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"an index over what is computed from a hidden column",
-			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"made"}, OnUnchanged: true}}},
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "index",
+				Columns: []string{"made"}, OnUnchanged: true}}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"the condition of a trigger as a row goes",
-			catalog.Relation{Computed: []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnDelete: true}}},
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computed: []catalog.Computed{{By: "trigger",
+				Columns: []string{"secret"}, OnDelete: true}}}},
 			own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -531,8 +539,9 @@ func TestWhatPartsTell(t *testing.T) {
 			part.Name, part.Kind, part.IsPartition, part.Parents, part.Columns = public("part"), catalog.Table, true, []catalog.Name{public("t")}, columns
 			snap := catalog.NewSnapshot(catalog.Spec{
 				Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{&part,
-					{Name: public("t"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"},
-						Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: columns}}})
+					{Name: public("t"), Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{HasChildren: true},
+						PrimaryKey: []string{"id"},
+						Unique:     []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: columns}}})
 			if _, err := compileCompared(snap, c.table); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}

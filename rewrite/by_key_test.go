@@ -42,7 +42,7 @@ func TestViewsReadNothingByKey(t *testing.T) {
 	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'",
 		"SELECT l.body AS topic FROM letters l JOIN notes n ON l.code IN ('c1', 'c2')", "SELECT body FROM pages WHERE site = 's1' AND slug = 'p1'"} {
 		for _, of := range []policy.ViewCopy{policy.RowCopy, policy.FilteredCopy, policy.SignedCopy} {
-			view := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "v"}, Kind: catalog.View, Definition: query}
+			view := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "v"}, Kind: catalog.View, ViewFacts: catalog.ViewFacts{Definition: query}}
 			if text, _, err := Definition(r.pol, r.snap, view, of); err == nil && text != "" {
 				t.Errorf("%s: %s", query, text)
 			}

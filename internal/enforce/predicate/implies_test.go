@@ -42,10 +42,10 @@ func TestWhatHasADoor(t *testing.T) {
 		want bool
 	}{
 		{catalog.Relation{Kind: catalog.Table}, true},
-		{catalog.Relation{Kind: catalog.Table, HasChildren: true}, true},
-		{catalog.Relation{Kind: catalog.PartitionedTable, HasChildren: true}, true},
-		{catalog.Relation{Kind: catalog.Table, IsPartition: true}, false},
-		{catalog.Relation{Kind: catalog.PartitionedTable, IsPartition: true}, false},
+		{catalog.Relation{Kind: catalog.Table, Inheritance: catalog.Inheritance{HasChildren: true}}, true},
+		{catalog.Relation{Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{HasChildren: true}}, true},
+		{catalog.Relation{Kind: catalog.Table, Inheritance: catalog.Inheritance{IsPartition: true}}, false},
+		{catalog.Relation{Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{IsPartition: true}}, false},
 		{catalog.Relation{Kind: catalog.View}, false},
 		{catalog.Relation{Kind: catalog.MatView}, false},
 		{catalog.Relation{Kind: catalog.ForeignTable}, false},

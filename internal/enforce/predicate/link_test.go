@@ -40,14 +40,17 @@ func TestWhatLeadsToOne(t *testing.T) {
 		"one beside which an index is no key": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain}}, "a", "b"), false},
 		"one beside which less is a key": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, Unique: true}}}, "a", "b"), false},
+			step(catalog.Relation{Kind: catalog.Table,
+				PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, Unique: true}}}, "a", "b"), false},
 		"one beside which another is a key": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
 				Indexes: []catalog.BTree{{Columns: []string{"a", "c"}, Unique: true}}}, "a", "b"), false},
 		"children, whose keys are their own": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}, HasChildren: true}, "a", "b"), false},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique},
+				Inheritance: catalog.Inheritance{HasChildren: true}}, "a", "b"), false},
 		"partitions, which the key counts for": {
-			step(catalog.Relation{Kind: catalog.PartitionedTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}, HasChildren: true}, "a", "b"), true},
+			step(catalog.Relation{Kind: catalog.PartitionedTable, PrimaryKey: key, Indexes: []catalog.BTree{unique},
+				Inheritance: catalog.Inheritance{HasChildren: true}}, "a", "b"), true},
 		"a foreign table": {
 			step(catalog.Relation{Kind: catalog.ForeignTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
 	} {

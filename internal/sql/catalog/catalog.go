@@ -30,21 +30,50 @@ const (
 
 // Relation is a row of pg_class with its columns and keys.
 type Relation struct {
-	OID         uint32
-	Name        Name
-	Kind        RelKind
-	Owner       string
-	Columns     []Column // by attnum, dropped ones left out
-	Waiting     []string // columns that it has besides, which are not to be known: see Snapshot.Without
+	OID       uint32
+	Name      Name
+	Kind      RelKind
+	Owner     string
+	Extension string
+	Columns   []Column // by attnum, dropped ones left out
+	Waiting   []string // columns that it has besides, which are not to be known: see Snapshot.Without
+
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
+	Unique      []Key // what no two rows may share: unique indexes, exclusion constraints, the primary key
 	Indexes     []BTree
 	Partial     []Partial
 	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
 	// text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
-	Vectors         []string
-	Unique          []Key      // what no two rows may share: unique indexes, exclusion constraints, the primary key
-	PartitionBy     []string   // of a partitioned table: the columns that say where a row goes
+	Vectors []string
+	// an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not
+	// PostgreSQL's own
+	Approximate bool
+
+	Protection
+	Inheritance
+	WriteFacts
+	UserCode
+	ViewFacts
+}
+
+// Protection is which rows of a relation row security shows.
+type Protection struct {
+	RowSecurity  bool // relrowsecurity
+	ForceRLS     bool // relforcerowsecurity
+	HasOurPolicy bool // it has the row policy of ours that says which rows agents see
+}
+
+// Inheritance is how a relation is part of others, or has others as parts.
+type Inheritance struct {
+	IsPartition bool
+	HasChildren bool     // inheritance children or partitions
+	Parents     []Name   // of a partition or an inheritance child, directly
+	PartitionBy []string // of a partitioned table: the columns that say where a row goes
+}
+
+// WriteFacts are what PostgreSQL computes and checks of a row as it is written.
+type WriteFacts struct {
 	Checked         []string   // columns that a CHECK constraint reads, by attnum
 	CheckedTogether [][]string // of each CHECK constraint that reads several columns: which, by attnum
 	// of each constraint that may refuse an update of a row whose columns it leaves as they are: NOT VALID, or of more
@@ -53,28 +82,24 @@ type Relation struct {
 	Computed  []Computed // what is computed of a row as it is written, and may fail
 	Compared  []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
 	HasRules  bool       // rewrite rules, which a view's own is not counted as
+}
 
+// UserCode is where PostgreSQL runs code that is neither its own nor ours for a relation.
+type UserCode struct {
 	// of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on
 	// other tables aside
 	DeleteRunsNoUserCode bool
 	UpdateRunsNoUserCode bool   // the same of an update, the values that are set aside
 	PlannerRunsUserCode  bool   // PostgreSQL may run a function of others as it plans to read it, or finds its rows
 	UserCodeSource       string // by what, for people: "public.notes, index notes_title: public.f(text)"
+}
 
-	RowSecurity  bool // relrowsecurity
-	ForceRLS     bool // relforcerowsecurity
-	IsPartition  bool
-	HasChildren  bool      // inheritance children or partitions
-	Parents      []Name    // of a partition or an inheritance child, directly
-	HasOurPolicy bool      // it has the row policy of ours that says which rows agents see
-	Definition   string    // of a view outside the system's schemas and ours: its query, with names qualified
-	Reads        []Read    // of such a view, directly
-	Updatable    Updatable // of such a view without triggers and rules of its own: what PostgreSQL lets be done to it
-	CheckOption  string    // of such a view: "", local or cascaded
-	Extension    string
-	// an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not
-	// PostgreSQL's own
-	Approximate bool
+// ViewFacts are of a view outside the system's schemas and ours.
+type ViewFacts struct {
+	Definition  string    // its query, with names qualified
+	Reads       []Read    // what it reads directly
+	Updatable   Updatable // of one without triggers and rules of its own: what PostgreSQL lets be done to it
+	CheckOption string    // "", local or cascaded
 }
 
 // Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
