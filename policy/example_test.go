@@ -1,0 +1,72 @@
+package policy_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+var peopleName = catalog.Name{Schema: "public", Name: "people"}
+
+// exampleCatalog is what package pgcatalog reads from a server: here one table.
+func exampleCatalog() *catalog.Snapshot {
+	return catalog.NewSnapshot(catalog.Spec{
+		Database: "app", ServerVersion: 150000, SearchPath: []string{"public"},
+		Relations: []*catalog.Relation{{Name: peopleName, Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: []catalog.Column{
+			{Name: "id", Type: "bigint"}, {Name: "owner", Type: "uuid"}, {Name: "consent", Type: "text"}}}},
+	})
+}
+
+// A policy is read from YAML, and compiled against the catalogs of a database. Each table then has one predicate.
+func ExampleCompile() {
+	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  people: { rows: [ { own: { column: owner, is: user } }, { status: { column: consent, is: granted } } ] }
+`))
+	if err != nil {
+		panic(err)
+	}
+	p, err := policy.Compile(doc, exampleCatalog())
+	if err != nil {
+		panic(err)
+	}
+	people, listed := p.Table(peopleName)
+	const mine = "11111111-1111-4111-8111-111111111111"
+	session := predicate.World{Attributes: map[string]string{"user": mine}, Sealed: true}
+	for _, row := range []predicate.Row{
+		{"owner": mine, "consent": "granted"},
+		{"owner": mine, "consent": "withdrawn"},
+		{"owner": mine}, // nobody was asked
+		{"owner": "22222222-2222-4222-8222-222222222222", "consent": "granted"},
+	} {
+		fmt.Println(listed, predicate.Eval(people.Rows, row, session))
+	}
+	// Output:
+	// true true
+	// true false
+	// true false
+	// true false
+}
+
+// What a policy has wrong is said with its place in the file, and with what may be meant.
+func ExampleErrors() {
+	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  people: { rows: [ { own: { column: ownr, is: user } } ] }
+`))
+	if err != nil {
+		panic(err)
+	}
+	_, err = policy.Compile(doc, exampleCatalog())
+	var all policy.Errors
+	fmt.Println(errors.As(err, &all))
+	fmt.Println(err)
+	// Output:
+	// true
+	// policy.yaml:4:38: public.people has no column "ownr" (did you mean "owner"?)
+}
