@@ -34,24 +34,14 @@ func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
 // Result is what Rewrite has made of a text.
 type Result struct {
 	Text string // what goes upstream, without a signature
-	// Text begins with the hint that row policies should build hash sets of their helper tables
-	UseHash bool
-	// Text begins with the hint that the statement's own conditions find few rows by an index
-	UseIndex      bool
-	SearchedByKey []catalog.Name // tables whose rows a search finds by their keys, through signed views
-	// tables, sorted: Text begins with the hint that a search of their signed views finds few rows
-	EstimateRows      []catalog.Name
+	PlanHints
+	Hardening
 	NeedsSignature    bool // the text names signed views: it must be signed
 	Path              verdict.Path
 	RowSecurityReason string // in mode Auto: why the text does not take the signed path
 	// on the signed path: why a part is computed above OFFSET 0, of visible rows only; "": the whole text is leak-safe
 	AboveReason string
 	Position    func(int) int // maps a 1-based character position in Text to one in the original
-
-	// why its plans are hardened; "": they are not, or only if types are declared for parameters
-	HardenedReason     string
-	HardenedIfDeclared bool // its plans are hardened if the client declares types for parameters
-	HardenBeforeParse  bool // the owner's functions may make values of its constants as PostgreSQL parses it
 
 	lacksPredicate bool              // a table lacks the predicate that the mode asks for
 	Renamed        []verdict.Renamed // relations that have another name in Text, longest first
@@ -73,6 +63,21 @@ type Result struct {
 	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
 	relationUses []*relationUse
 	foreignCasts []foreignCast
+}
+
+// PlanHints are what the beginning of a text tells the planner of how many rows it finds.
+type PlanHints struct {
+	UseHash       bool           // row policies should build hash sets of their helper tables
+	UseIndex      bool           // the statement's own conditions find few rows by an index
+	SearchedByKey []catalog.Name // tables whose rows a search finds by their keys, through signed views
+	EstimateRows  []catalog.Name // tables, sorted: a search of their signed views finds few rows
+}
+
+// Hardening is whether PostgreSQL plans a text with settings by which no function of others sees hidden rows.
+type Hardening struct {
+	HardenedReason     string // why; "": it does not, or only if types are declared for parameters
+	HardenedIfDeclared bool   // its plans are hardened if the client declares types for parameters
+	HardenBeforeParse  bool   // the owner's functions may make values of its constants as PostgreSQL parses it
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.

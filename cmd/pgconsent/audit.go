@@ -35,37 +35,52 @@ func (auditCmd) Help() string {
 
 // auditRecord has the members of a record that the commands read, of every kind of record.
 type auditRecord struct {
-	Seq         uint64         `json:"seq"`
-	Time        time.Time      `json:"time"`
-	Kind        string         `json:"kind"`
-	Session     string         `json:"session"`
-	Agent       string         `json:"agent"`
-	OnBehalfOf  string         `json:"on_behalf_of"`
-	Database    string         `json:"database"`
-	Purpose     string         `json:"purpose"`
-	Tag         string         `json:"tag"`
-	Fingerprint string         `json:"fingerprint"`
-	Verdict     string         `json:"verdict"`
-	SQLState    string         `json:"sqlstate"`
-	Reason      string         `json:"reason"`
-	Decision    uint64         `json:"decision"`
-	Rows        int64          `json:"rows"`
-	Bytes       int64          `json:"bytes"`
-	Remote      string         `json:"remote"`
-	Event       string         `json:"event"`
-	Cause       string         `json:"cause"`
-	By          string         `json:"by"`
-	Role        string         `json:"role"`
-	Operation   string         `json:"operation"`
-	About       stringOrList   `json:"about"` // a list in the record of a call, one text in that of a report
-	Everybody   bool           `json:"everybody"`
-	Written     bool           `json:"written"`
-	Outcome     string         `json:"outcome"`
-	Code        string         `json:"code"`
-	Attributes  map[string]any `json:"attributes"`
-	Tables      []auditTable   `json:"-"`
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"`
+	auditCaller
+	auditDecision
+	auditCall
+	Event      string         `json:"event"`
+	Cause      string         `json:"cause"`
+	Attributes map[string]any `json:"attributes"`
+	Tables     []auditTable   `json:"-"`
 
 	RawTables json.RawMessage `json:"tables"` // a list of objects in a decision, of names in an observation
+}
+
+// auditCaller is who did what a record tells of, and from where.
+type auditCaller struct {
+	Session    string `json:"session"`
+	Agent      string `json:"agent"`
+	OnBehalfOf string `json:"on_behalf_of"`
+	Database   string `json:"database"`
+	Purpose    string `json:"purpose"`
+	Remote     string `json:"remote"`
+	By         string `json:"by"`
+	Role       string `json:"role"`
+}
+
+// auditDecision is what was decided about a statement, or what became of it.
+type auditDecision struct {
+	Tag         string `json:"tag"`
+	Fingerprint string `json:"fingerprint"`
+	Verdict     string `json:"verdict"`
+	SQLState    string `json:"sqlstate"`
+	Reason      string `json:"reason"`
+	Decision    uint64 `json:"decision"`
+	Rows        int64  `json:"rows"`
+	Bytes       int64  `json:"bytes"`
+}
+
+// auditCall is a call by HTTP, MCP or the console.
+type auditCall struct {
+	Operation string       `json:"operation"`
+	About     stringOrList `json:"about"` // a list in the record of a call, one text in that of a report
+	Everybody bool         `json:"everybody"`
+	Written   bool         `json:"written"`
+	Outcome   string       `json:"outcome"`
+	Code      string       `json:"code"`
 }
 
 type auditTable struct {

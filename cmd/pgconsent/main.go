@@ -42,11 +42,7 @@ type streams struct {
 
 // commands is the whole command line.
 type commands struct {
-	Config    string      `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
-	Versioned versionFlag `name:"version" help:"Print the version."`
-	JSON      bool        `name:"json" help:"Print for programs: JSON on stdout."`
-	LogFormat string      `enum:"auto,text,json" default:"auto" help:"Logs on stderr: text, json, or auto: text on a terminal, else json."`
-	LogLevel  string      `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
+	globalFlags
 
 	Demo       demoCmd       `cmd:"" help:"Start a real PostgreSQL with an example and the proxy before it."`
 	Init       initCmd       `cmd:"" help:"Look at a database and write a starter configuration and policy."`
@@ -69,6 +65,15 @@ type commands struct {
 	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"Make the report to a data subject about the data kept of them."`
 	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Serve the Model Context Protocol on stdio, in front of a running serve."`
 	Version    versionCmd    `cmd:"" help:"Print the version, the commit, and the Go and the PostgreSQL grammar that it was built with."`
+}
+
+// globalFlags are those of every command.
+type globalFlags struct {
+	Config    string      `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
+	Versioned versionFlag `name:"version" help:"Print the version."`
+	JSON      bool        `name:"json" help:"Print for programs: JSON on stdout."`
+	LogFormat string      `enum:"auto,text,json" default:"auto" help:"Logs on stderr: text, json, or auto: text on a terminal, else json."`
+	LogLevel  string      `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
 }
 
 // session is the environment of one run of the program: its streams, flags and logger.

@@ -41,31 +41,41 @@ type database struct {
 	probeRequests chan struct{}                 // asks for a look
 	pendingProbe  atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
 
-	mu              sync.Mutex // held for a look; what follows is under it
-	control         *pgx.ConnConfig
-	conn            *pgx.Conn
+	mu      sync.Mutex // held for a look; what follows is under it
+	control *pgx.ConnConfig
+	conn    *pgx.Conn
+	documents
+	looks
+	signedPathOff       bool   // Check wants the signed path off
+	signedPathOffReason string // why
+	announcedName       string // to the database: what is served
+	originsState        *state // whose columns were found
+	state               *state // the last good one, also while the view refuses
+	unsettledState      *state // what the look before found while the catalogs were changing; nil: they were not
+	lastFailure         string // the last failure that was logged
+}
+
+// documents are the versions of a database's policy.
+type documents struct {
 	document        *policy.Document // in force
 	policyFiles     *policy.Watch    // of the policy, as they were when it was read last
 	pendingDocument *policy.Document // waits for pgconsent migrate; nil: none does
 	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	misfitDocument      *policy.Document
-	lastProbe           probeResult  // what the state was made of
-	storedFingerprint   string       // the fingerprint of the catalogs that the database remembers, as far as is known
-	signedPathOff       bool         // Check wants the signed path off
-	signedPathOffReason string       // why
-	checkedAt           time.Time    // when Check last agreed
-	catalogsReadAt      time.Time    // when the catalogs were read
-	lastFingerprints    fingerprints // of which the fingerprints are known
-	prunedAt            time.Time    // when changes were
-	sizesReadAt         time.Time    // when the sizes of the state were read
-	announcedName       string       // to the database: what is served
-	originsState        *state       // whose columns were found
-	state               *state       // the last good one, also while the view refuses
-	unsettledState      *state       // what the look before found while the catalogs were changing; nil: they were not
-	lastFailure         string       // the last failure that was logged
+	misfitDocument *policy.Document
 }
 
-// observation is what one look at a database finds.
+// looks are what earlier looks at a database have found, and when each part was looked at last.
+type looks struct {
+	lastProbe         probeResult  // what the state was made of
+	storedFingerprint string       // the fingerprint of the catalogs that the database remembers, as far as is known
+	checkedAt         time.Time    // when Check last agreed
+	catalogsReadAt    time.Time    // when the catalogs were read
+	lastFingerprints  fingerprints // of which the fingerprints are known
+	prunedAt          time.Time    // when changes were
+	sizesReadAt       time.Time    // when the sizes of the state were read
+}
+
+// probeResult is what one look at a database finds.
 type probeResult struct {
 	fingerprint      string // of all of the catalogs
 	agentFingerprint string // of what of them concerns agents
@@ -126,7 +136,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveTimeout / 3, Interval: keepAliveTimeout / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
-	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), document: doc, policyFiles: files,
+	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), documents: documents{document: doc, policyFiles: files},
 		probeRequests: make(chan struct{}, 1)}
 	d.comparisons.lastCompared = map[string]time.Time{}
 	if c.Agent != "" {

@@ -324,7 +324,7 @@ func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []
 	var out []newRecord
 	for i, s := range steps {
 		e := entry{Number: w.last.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref,
-			Event: string(s.Event), Prev: w.last.Hash}
+			Event: string(s.Event), link: link{Prev: w.last.Hash}}
 		e.set(s.Consent)
 		e.Scope = subject.scope(s.Consent.Scope)
 		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.By.Role, Via: w.command.Via,

@@ -41,12 +41,17 @@ type entry struct {
 	Controller    *string
 	Request       []byte // nil: NULL
 	Sealed        []byte
-	Prev          []byte
-	Hash          []byte
-	Mac           []byte
-	Kid           int32
-	CodeKid       *int32 // key of the code that replaces Mac; nil: there is none
-	Code          []byte
+	link
+}
+
+// link is how an entry is part of the chain: the hash of the entry before it, its own, and the codes of that.
+type link struct {
+	Prev    []byte
+	Hash    []byte
+	Mac     []byte
+	Kid     int32  // key of Mac
+	CodeKid *int32 // key of the code that replaces Mac; nil: there is none
+	Code    []byte
 }
 
 // records is consent_record with the codes that were added later.

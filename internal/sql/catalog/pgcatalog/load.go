@@ -15,16 +15,22 @@ import (
 
 // Load reads what the database contains, resolved along searchPath.
 func Load(ctx context.Context, conn *pgx.Conn, searchPath []string) (*catalog.Snapshot, error) {
-	l := loader{spec: catalog.Spec{SearchPath: append([]string(nil), searchPath...)}}
+	l := loader{reader: reader{spec: catalog.Spec{SearchPath: append([]string(nil), searchPath...)}}}
 	if err := l.load(ctx, conn); err != nil {
 		return nil, fmt.Errorf("read the catalogs: %w", err)
 	}
 	return catalog.NewSnapshot(l.spec), nil
 }
 
+// reader asks the server, and keeps what needs nothing else to be understood.
+type reader struct {
+	tx   pgx.Tx
+	spec catalog.Spec
+}
+
+// loader is a reader that puts together what several queries have told.
 type loader struct {
-	tx        pgx.Tx
-	spec      catalog.Spec
+	reader
 	relations map[uint32]*catalog.Relation
 
 	attributes map[uint32][]attribute // of the relations' columns
@@ -80,8 +86,8 @@ func inTurn(ctx context.Context, read ...func(context.Context) error) error {
 }
 
 // each runs a query and hands every row to f through the scanned destinations.
-func (l *loader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
-	rows, err := l.tx.Query(ctx, sql, args...)
+func (r *reader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
+	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

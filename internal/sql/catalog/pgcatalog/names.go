@@ -82,14 +82,14 @@ type aggregate struct {
 	volatility byte
 }
 
-func (l *loader) readAggregates(ctx context.Context) (map[uint32]aggregate, error) {
+func (r *reader) readAggregates(ctx context.Context) (map[uint32]aggregate, error) {
 	var (
 		oid        uint32
 		of         aggregate
 		volatility string
 	)
 	made := map[uint32]aggregate{}
-	return made, l.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
+	return made, r.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
 		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
 		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
 			a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
@@ -104,13 +104,13 @@ func (l *loader) readAggregates(ctx context.Context) (map[uint32]aggregate, erro
 // readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the
 // defaults call it, or a function does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as
 // trees, which name functions by their OIDs.
-func (l *loader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
+func (r *reader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
 		name string
 	)
 	definers := map[uint32]string{}
-	return definers, l.each(ctx, `WITH RECURSIVE called (function, oid) AS (
+	return definers, r.each(ctx, `WITH RECURSIVE called (function, oid) AS (
 		    SELECT p.oid, k[1]::oid FROM pg_proc AS p
 		    CROSS JOIN LATERAL regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
 		    WHERE p.pronargdefaults > 0 AND p.pronamespace <> 'pg_catalog'::regnamespace
@@ -125,13 +125,13 @@ func (l *loader) readDefinerDefaults(ctx context.Context) (map[uint32]string, er
 }
 
 // readArgTypes reads how types are written that functions outside pg_catalog take.
-func (l *loader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
+func (r *reader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
 		name string
 	)
 	types := map[uint32]string{}
-	return types, l.each(ctx,
+	return types, r.each(ctx,
 		`SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p
 				WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
 		[]any{&oid, &name},
@@ -190,13 +190,13 @@ func (l *loader) readTypes(ctx context.Context) error {
 }
 
 // readUnder reads the types under domains that are none.
-func (l *loader) readUnder(ctx context.Context) (map[uint32]string, error) {
+func (r *reader) readUnder(ctx context.Context) (map[uint32]string, error) {
 	var (
 		domain uint32
 		name   string
 	)
 	under := map[uint32]string{}
-	return under, l.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
+	return under, r.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
 		    SELECT t.oid, t.typbasetype, t.typtypmod FROM pg_type AS t WHERE t.typtype = 'd'
 		    UNION ALL SELECT b.domain, d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
 		SELECT b.domain, format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd'`,
@@ -208,13 +208,13 @@ func (l *loader) readUnder(ctx context.Context) (map[uint32]string, error) {
 }
 
 // readLabels reads the labels of enums.
-func (l *loader) readLabels(ctx context.Context) (map[uint32][]string, error) {
+func (r *reader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 	var (
 		enum  uint32
 		label string
 	)
 	labels := map[uint32][]string{}
-	return labels, l.each(ctx, "SELECT e.enumtypid, e.enumlabel FROM pg_enum AS e ORDER BY e.enumtypid, e.enumsortorder",
+	return labels, r.each(ctx, "SELECT e.enumtypid, e.enumlabel FROM pg_enum AS e ORDER BY e.enumtypid, e.enumsortorder",
 		[]any{&enum, &label},
 		func() error {
 			labels[enum] = append(labels[enum], label)
@@ -224,10 +224,10 @@ func (l *loader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 
 // readCheckFunctions reads by what domains check their values, and ranges compare and round their bounds. A check
 // depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
-func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
+func (r *reader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
 	var of, function uint32
 	functions := map[uint32][]uint32{}
-	return functions, l.each(ctx, `SELECT k.contypid, COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
+	return functions, r.each(ctx, `SELECT k.contypid, COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
 		  JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
 		  LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
 		  WHERE k.contypid <> 0 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
@@ -247,13 +247,13 @@ func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, e
 
 // readCollations reads which collations the values of types bring along. Of pg_catalog's types only name does, which
 // the rewriter knows.
-func (l *loader) readCollations(ctx context.Context) error {
+func (r *reader) readCollations(ctx context.Context) error {
 	var (
 		oid  uint32
 		name string
 	)
-	l.spec.Collations = map[uint32][]string{}
-	return l.each(ctx, `WITH RECURSIVE part (type, of, coll) AS (
+	r.spec.Collations = map[uint32][]string{}
+	return r.each(ctx, `WITH RECURSIVE part (type, of, coll) AS (
 		    SELECT t.oid, t.typelem, 0::oid FROM pg_type AS t WHERE t.typelem <> 0
 		    UNION ALL SELECT t.oid, t.typbasetype, 0 FROM pg_type AS t WHERE t.typbasetype <> 0
 		    UNION ALL SELECT c.reltype, a.atttypid, a.attcollation FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
@@ -269,19 +269,19 @@ func (l *loader) readCollations(ctx context.Context) error {
 		WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND t.typname !~ '^_?pg_toast' ORDER BY b.type, 2`,
 		[]any{&oid, &name},
 		func() error {
-			l.spec.Collations[oid] = append(l.spec.Collations[oid], name)
+			r.spec.Collations[oid] = append(r.spec.Collations[oid], name)
 			return nil
 		})
 }
 
-func (l *loader) readCasts(ctx context.Context) error {
+func (r *reader) readCasts(ctx context.Context) error {
 	var c catalog.Cast
-	return l.each(ctx, `SELECT c.castsource, c.casttarget, c.castfunc, c.castcontext <> 'e'
+	return r.each(ctx, `SELECT c.castsource, c.casttarget, c.castfunc, c.castcontext <> 'e'
 		FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc WHERE p.pronamespace <> 'pg_catalog'::regnamespace`,
 		[]any{&c.Source, &c.Target, &c.Function, &c.Implicit},
 		func() error {
 			found := c
-			l.spec.Casts = append(l.spec.Casts, &found)
+			r.spec.Casts = append(r.spec.Casts, &found)
 			return nil
 		})
 }
@@ -304,21 +304,21 @@ func (l *loader) readOperators(ctx context.Context) error {
 }
 
 // readSystemNames reads the names that the system's own schemas have.
-func (l *loader) readSystemNames(ctx context.Context) error {
+func (r *reader) readSystemNames(ctx context.Context) error {
 	for _, part := range []struct {
 		into *map[string]bool
 		sql  string
 	}{
-		{&l.spec.CatalogFunctions,
+		{&r.spec.CatalogFunctions,
 			`SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
-		{&l.spec.CatalogOperators,
+		{&r.spec.CatalogOperators,
 			`SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
-		{&l.spec.InfoSchemaFunctions,
+		{&r.spec.InfoSchemaFunctions,
 			`SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
 	} {
 		set := map[string]bool{}
 		var name string
-		if err := l.each(ctx, part.sql, []any{&name}, func() error {
+		if err := r.each(ctx, part.sql, []any{&name}, func() error {
 			set[name] = true
 			return nil
 		}); err != nil {

@@ -17,8 +17,8 @@ func extensionOf(class, oid string) string {
 
 // enforced tells of a constraint con that PostgreSQL holds rows to it; one that says NOT ENFORCED, from 18 on, rules
 // nothing out.
-func (l *loader) enforced() string {
-	if l.spec.ServerVersion < 180000 {
+func (r *reader) enforced() string {
+	if r.spec.ServerVersion < 180000 {
 		return "true"
 	}
 	return "con.conenforced"
