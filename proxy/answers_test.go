@@ -73,7 +73,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 // TestEachMessageHasItsAnswers: of all that a server could send, each message has the answers that PostgreSQL has for
 // it, and any other ends the session before a byte of it is passed on: nobody would know what belongs to whom.
 func TestEachMessageHasItsAnswers(t *testing.T) {
-	copying := &verdict.Verdict{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}
+	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}}
 	asides := "ENSAZ" // have rules of their own
 	passed := 0
 	kinds := map[string]struct {

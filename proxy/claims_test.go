@@ -93,7 +93,7 @@ func TestWhatChangesClaims(t *testing.T) {
 					c.set("app.b", &verdict.Claim{Value: "4"})
 					e := verdict.Effect{Kind: kind, Name: name, Claim: claim, Undoes: undoes}
 					x := &executeEntry{}
-					x.verdict = &verdict.Verdict{Effects: []verdict.Effect{{}, e}}
+					x.verdict = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{}, e}}}
 					mayChange := c.mayChange(x, true)
 					was, unknown := c.current, c.unknown
 					if c.apply(e); maps.Equal(was, c.current) && unknown == c.unknown {

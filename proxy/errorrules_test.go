@@ -178,7 +178,7 @@ func TestNothingElsePasses(t *testing.T) {
 		codes = append(codes, strings.Fields(p.codes)...)
 	}
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 3))
-	v := &verdict.Verdict{Original: "SELECT 1", Position: func(p int) int { return p }}
+	v := &verdict.Verdict{Original: "SELECT 1", Rewritten: verdict.Rewritten{Position: func(p int) int { return p }}}
 	const n = 200_000
 	passed := 0
 	for range n {
@@ -233,7 +233,7 @@ func TestNothingElsePasses(t *testing.T) {
 			body = body[:rng.IntN(len(body)+1)]
 		}
 		f := parseFields(body)
-		copying := &verdict.Verdict{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}
+		copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}}
 		answered := []*queryEntry{nil, {}, queryOf(v), queryOf(v), queryOf(copying), queryOf(copying), queryOf(copying)}
 		which := rng.IntN(len(answered))
 		var e entry

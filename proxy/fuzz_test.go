@@ -177,7 +177,7 @@ func FuzzServerError(f *testing.F) {
 	f.Add([]byte("M"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e := &bindEntry{statement: "s"}
-		e.name, e.verdict = "n", &verdict.Verdict{Position: func(p int) int { return p }}
+		e.name, e.verdict = "n", &verdict.Verdict{Rewritten: verdict.Rewritten{Position: func(p int) int { return p }}}
 		fields := parseFields(body)
 		fields.notice()
 		b, code := fields.sanitised(e)

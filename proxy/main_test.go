@@ -103,7 +103,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			case strings.HasPrefix(upper, "PREPARE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
 				e.Kind, e.Name = verdict.Prepares, name
-				e.Body = &verdict.Verdict{Original: text, Text: text, Effects: []verdict.Effect{{Reads: true}}, Detail: text, Position: v.Position}
+				e.Body = &verdict.Verdict{Original: text, Text: text,
+					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}, Position: v.Position}, Detail: text}
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "EXECUTE "):
@@ -115,7 +116,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
 				e.Kind, e.Name, e.Hold, e.Binary = verdict.Declares, name, strings.Contains(upper,
 					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
-				e.Body = &verdict.Verdict{Original: text, Text: text, Effects: []verdict.Effect{{Reads: true}}, Detail: text, Position: v.Position}
+				e.Body = &verdict.Verdict{Original: text, Text: text,
+					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}, Position: v.Position}, Detail: text}
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "FETCH "), strings.HasPrefix(upper, "MOVE "), strings.HasPrefix(upper, "CLOSE "):

@@ -323,7 +323,7 @@ func queryOf(v *verdict.Verdict) *queryEntry {
 }
 
 func TestPosition(t *testing.T) {
-	v := &verdict.Verdict{Position: func(p int) int { return p - 100 }}
+	v := &verdict.Verdict{Rewritten: verdict.Rewritten{Position: func(p int) int { return p - 100 }}}
 	body := "SERROR\x00VERROR\x00C42703\x00Mno\x00P107\x00\x00"
 	f := parseFields([]byte(body))
 	for _, c := range []struct {

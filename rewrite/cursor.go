@@ -25,7 +25,7 @@ func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.Ra
 		return effect
 	}
 	w.selectStmt(query, nil)
-	effect.Tag, effect.Body = "SELECT", &verdict.Verdict{Effects: []verdict.Effect{{Reads: true}}}
+	effect.Tag, effect.Body = "SELECT", &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}}}
 	return effect
 }
 

@@ -32,7 +32,7 @@ func (w *walker) preparedQuery(n *sqltext.Node) (tag string, body *verdict.Verdi
 	} else {
 		w.query(n, nil)
 	}
-	return tagOfStatement(n), &verdict.Verdict{Effects: []verdict.Effect{{Reads: true}}}
+	return tagOfStatement(n), &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true}}}}
 }
 
 // executeStmt visits EXECUTE name (expressions). The statement was decided when it was prepared. The proxy checks each

@@ -87,6 +87,7 @@ func oneLine(accesses []policy.Access) string {
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, Both)
 	reads := verdict.Effect{Reads: true, Returns: true}
+	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{reads}}}
 	for _, c := range []struct {
 		sql, tag string
 		effects  []verdict.Effect
@@ -114,19 +115,19 @@ func TestTagsAndEffects(t *testing.T) {
 		{"COPY drafts (title) FROM STDIN", "COPY", []verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, HardenedPlan: verdict.HardenedAtExecute}}},
 		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
 		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
-			{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+			{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: reading}}},
 		{"PREPARE p AS DELETE FROM drafts", "PREPARE",
 			[]verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "DELETE",
-				Body: &verdict.Verdict{Effects: []verdict.Effect{{Reads: true, Writes: true}}}}}},
+				Body: &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Reads: true, Writes: true}}}}}}},
 		{"EXECUTE p (1)", "EXECUTE", []verdict.Effect{{Kind: verdict.Executes, Name: "p", Returns: true}}},
 		{"DEALLOCATE PREPARE p", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates, Name: "p"}}},
 		{"DEALLOCATE ALL", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates}}},
 		{"DECLARE c BINARY CURSOR FOR SELECT 1", "DECLARE",
-			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Binary: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Binary: true, Tag: "SELECT", Body: reading}}},
 		{"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "DECLARE",
-			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Hold: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Hold: true, Tag: "SELECT", Body: reading}}},
 		{"DECLARE c CURSOR FOR SELECT 1", "DECLARE",
-			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: reading}}},
 		{"FETCH 3 FROM c", "FETCH", []verdict.Effect{{Kind: verdict.Fetches, Name: "c", Returns: true}}},
 		{"MOVE c", "MOVE", []verdict.Effect{{Kind: verdict.Fetches, Name: "c"}}},
 		{"CLOSE c", "CLOSE", []verdict.Effect{{Kind: verdict.Closes, Name: "c"}}},

@@ -34,31 +34,24 @@ func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
 // Result is what Rewrite has made of a text.
 type Result struct {
 	Text string // what goes upstream, without a signature
+	verdict.Rewritten
 	PlanHints
 	Hardening
-	NeedsSignature    bool // the text names signed views: it must be signed
-	Path              verdict.Path
+	NeedsSignature    bool   // the text names signed views: it must be signed
 	RowSecurityReason string // in mode Auto: why the text does not take the signed path
 	// on the signed path: why a part is computed above OFFSET 0, of visible rows only; "": the whole text is leak-safe
 	AboveReason string
-	Position    func(int) int // maps a 1-based character position in Text to one in the original
 
-	lacksPredicate bool              // a table lacks the predicate that the mode asks for
-	Renamed        []verdict.Renamed // relations that have another name in Text, longest first
+	lacksPredicate bool // a table lacks the predicate that the mode asks for
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
-	Accesses      []policy.Access
-	Statements    []policy.Statement // of each statement of the text, for the contracts
-	Functions     []string           // functions called, qualified; sorted, each once
-	Effects       []verdict.Effect
-	Keys          []int  // of each statement, how many keys it fetches key-only columns by
-	MultiWriteCTE bool   // one statement writes in several parts, which do not see each other's rows
-	Fingerprint   string // of the shape of the text, literals left out
-	Tag           string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
+	Accesses    []policy.Access
+	Statements  []policy.Statement // of each statement of the text, for the contracts
+	Functions   []string           // functions called, qualified; sorted, each once
+	Keys        []int              // of each statement, how many keys it fetches key-only columns by
+	Fingerprint string             // of the shape of the text, literals left out
+	Tag         string             // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
-	Forms map[int32]verdict.Form // what the signed path relies on in the values of parameters
-	// it would rely on some if it took the signed path, which depends on the sizes of tables
-	ExpectsForms bool
 	paramKinds   map[int32]kind   // the kinds that the leak check takes parameters for
 	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
 	relationUses []*relationUse
@@ -77,7 +70,6 @@ type PlanHints struct {
 type Hardening struct {
 	HardenedReason     string // why; "": it does not, or only if types are declared for parameters
 	HardenedIfDeclared bool   // its plans are hardened if the client declares types for parameters
-	HardenBeforeParse  bool   // the owner's functions may make values of its constants as PostgreSQL parses it
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
@@ -142,7 +134,7 @@ type allowedForms struct {
 
 // rewrite does it, in one of the allowed forms.
 func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
-	result := &Result{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}
+	result := &Result{Rewritten: verdict.Rewritten{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return result, refused

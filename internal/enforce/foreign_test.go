@@ -16,7 +16,7 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 	body := &verdict.Verdict{}
 	res := func(calls string, tables ...catalog.Name) *rewrite.Result {
 		out := &rewrite.Result{Functions: []string{"pg_catalog.count", calls},
-			Effects: []verdict.Effect{{Kind: verdict.BeginsTx}}, Statements: []policy.Statement{{}}}
+			Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.BeginsTx}}}, Statements: []policy.Statement{{}}}
 		for _, name := range tables {
 			access := policy.Access{}
 			access.Relation = name

@@ -259,11 +259,9 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
 	j.observed = st.decideObserved(text, p, res)
 	judged = &verdict.Verdict{
-		Original: text, Text: res.Text, Path: res.Path, Versions: st.versions, Rights: st.rightsEpoch,
-		Effects: res.Effects, Forms: res.Forms, ExpectsForms: res.ExpectsForms, Position: res.Position, Renamed: res.Renamed,
-		Detail: j, RecordsKeys: len(j.keyRecordedTables) > 0,
+		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
+		RecordsKeys:       len(j.keyRecordedTables) > 0,
 		UntrackedRelation: st.untracked.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
-		MultiWriteCTE: res.MultiWriteCTE, HardenBeforeParse: res.HardenBeforeParse,
 		Unguarded: unguarded(st.policy, res),
 	}
 	judged.ForeignReads = st.foreign.countReads(res)
@@ -305,8 +303,8 @@ func bodies(v *verdict.Verdict) {
 // refusal is a verdict that refuses a text with this error.
 func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
 	return &verdict.Verdict{
-		Original: text, Refusal: err, Path: verdict.PathRowSecurity, Versions: versions,
-		Position: func(int) int { return 0 },
+		Original: text, Refusal: err, Versions: versions,
+		Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity, Position: func(int) int { return 0 }},
 		Detail: &judgement{record: audit.Decision{
 			Protocol: protocolName(p), Tag: "unknown", Verdict: metrics.Deny, SQLState: string(err.Code), Reason: string(err.Reason),
 			Policy: versions.Policy, Catalog: versions.Catalog,

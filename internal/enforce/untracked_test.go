@@ -94,7 +94,7 @@ func TestWhichCallsAreAskedAbout(t *testing.T) {
 		{[]string{"pg_catalog.count"}, nil, 1, false},
 		{nil, nil, 2, false},
 	} {
-		res := &rewrite.Result{Functions: c.functions, Accesses: c.accesses, Effects: make([]verdict.Effect, c.statements)}
+		res := &rewrite.Result{Functions: c.functions, Accesses: c.accesses, Rewritten: verdict.Rewritten{Effects: make([]verdict.Effect, c.statements)}}
 		if got := unguarded(v.state.policy, res); got != c.asked {
 			t.Errorf("%v, %v, %d statements: %t", c.functions, c.accesses, c.statements, got)
 		}

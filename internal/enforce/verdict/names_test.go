@@ -50,7 +50,7 @@ func TestRunnable(t *testing.T) {
 		for _, reads := range []bool{false, true} {
 			for n := range 4 {
 				for at := range max(n, 1) {
-					v := &verdict.Verdict{Effects: make([]verdict.Effect, n)}
+					v := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: make([]verdict.Effect, n)}}
 					for i := range v.Effects {
 						v.Effects[i].Reads = true
 					}

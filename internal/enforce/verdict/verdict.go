@@ -155,9 +155,8 @@ type Verdict struct {
 	Original string          // the client's text
 	Text     string          // what goes upstream in its place; empty for a refusal
 	Refusal  *sqlstate.Error // nil: allowed
-	Path     Path
 	Versions Versions
-	Effects  []Effect // one per statement in the text, in order
+	Rewritten
 
 	// HardenedText is Text with the settings of a hardened plan in it (see [WithHardenedPlan]), for a Query of one signed
 	// statement: the proxy cannot insert them, since they are signed too. "": the text is not signed.
@@ -166,27 +165,6 @@ type Verdict struct {
 	// Parts returns the statements of Text, in order, where there are several: each means by itself what it means there.
 	// It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
-
-	// Forms are the forms that Text requires of parameters, by their numbers. For other values see
-	// [Decider.ByRowSecurity].
-	Forms map[int32]Form
-
-	// ExpectsForms tells that Text requires some, or would on the signed path, which depends on the sizes of tables. Such
-	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
-	ExpectsForms bool
-
-	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
-	Position func(int) int
-
-	// Renamed are the relations whose names in Original are other ones in Text, longest first.
-	Renamed []Renamed
-
-	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
-	// constants: the settings of a hardened plan must apply from then on.
-	HardenBeforeParse bool
-
-	// MultiWriteCTE tells that one statement writes in several parts, which do not see each other's rows.
-	MultiWriteCTE bool
 
 	Rights uint64 // number of the rights that it was decided under; later rights have higher numbers
 
@@ -214,6 +192,33 @@ type Verdict struct {
 
 	// Detail is for package enforce: what it records of the statement.
 	Detail any
+}
+
+// Rewritten is what a rewriter tells of the text that it made.
+type Rewritten struct {
+	Path    Path
+	Effects []Effect // one per statement in the text, in order
+
+	// Forms are the forms that Text requires of parameters, by their numbers. For other values see
+	// [Decider.ByRowSecurity].
+	Forms map[int32]Form
+
+	// ExpectsForms tells that Text requires some, or would on the signed path, which depends on the sizes of tables. Such
+	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
+	ExpectsForms bool
+
+	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
+	Position func(int) int
+
+	// Renamed are the relations whose names in Original are other ones in Text, longest first.
+	Renamed []Renamed
+
+	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
+	// constants: the settings of a hardened plan must apply from then on.
+	HardenBeforeParse bool
+
+	// MultiWriteCTE tells that one statement writes in several parts, which do not see each other's rows.
+	MultiWriteCTE bool
 }
 
 // Part is one statement of a text of several.
