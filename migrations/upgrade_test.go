@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -92,6 +93,50 @@ func TestUpgrade(t *testing.T) {
 	}
 	if n := count(t, conn, `SELECT count(*) FROM pg_namespace WHERE nspname ~ '^pgconsent'`); n != 0 {
 		t.Errorf("%d schemas are left", n)
+	}
+}
+
+// The control role appends records of the audit, reads them and removes those whose time is over. It can do nothing else
+// to them.
+func TestRightsOnTheRecordsOfTheAudit(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if err := up(t, conn); err != nil {
+		t.Fatal(err)
+	}
+	run := func(sql string) (code string) {
+		var pg *pgconn.PgError
+		if _, err := conn.Exec(t.Context(), sql); errors.As(err, &pg) {
+			return pg.Code
+		} else if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		return ""
+	}
+	granted := []string{"GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control"}
+	for _, g := range migrations.AuditGrants("pgconsent_control") {
+		granted = append(granted, g.Statement().SQL)
+	}
+	for _, sql := range append(granted, "SET ROLE pgconsent_control") {
+		if code := run(sql); code != "" {
+			t.Fatalf("%s: %s", sql, code)
+		}
+	}
+	for _, c := range []struct{ sql, code string }{
+		{"SELECT pgconsent.audit_append('one', 1, '{a,b,c}')", ""},
+		{"SELECT pgconsent.audit_retire('one', 2, 10)", ""},
+		{"DELETE FROM pgconsent.audit_record", "42501"},
+		{"UPDATE pgconsent.audit_record SET line = 'x'", "42501"},
+		{"INSERT INTO pgconsent.audit_record VALUES ('one', 4, 'd')", "42501"},
+		{"INSERT INTO pgconsent.audit_retired VALUES ('one', 3)", "42501"},
+		{"TRUNCATE pgconsent.audit_record", "42501"},
+	} {
+		if code := run(c.sql); code != c.code {
+			t.Errorf("%s: SQLSTATE %q, want %q", c.sql, code, c.code)
+		}
+	}
+	if n := count(t, conn, "SELECT sum(seq) FROM pgconsent.audit_record WHERE line = 'c'"); n != 3 ||
+		count(t, conn, "SELECT count(*) FROM pgconsent.audit_record") != 1 {
+		t.Error("left are other records than the last one")
 	}
 }
 

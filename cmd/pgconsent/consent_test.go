@@ -216,7 +216,21 @@ func TestConsentCommands(t *testing.T) {
 		t.Errorf("%d %s", code, errs)
 	}
 	var n int
-	if err := db.Connect(t, "postgres").QueryRow(context.Background(), "SELECT count(*) FROM notes").Scan(&n); err != nil {
+	conn := db.Connect(t, "postgres")
+	if err := conn.QueryRow(context.Background(), "SELECT count(*) FROM notes").Scan(&n); err != nil {
 		t.Errorf("a subject's id was run: %v", err)
+	}
+	// Keys that cannot be wrapped with a new one are not said to be, and the next call goes on.
+	for _, c := range []struct {
+		alter string
+		then  played
+	}{
+		{"DISABLE TRIGGER pgconsent_refuse", played{"consent rotate-key", exitError, "database app: the consent registry was tampered with"}},
+		{"ENABLE ALWAYS TRIGGER pgconsent_refuse", played{"consent rotate-key", exitOK, "are wrapped with key 2"}},
+	} {
+		if _, err := conn.Exec(t.Context(), "ALTER TABLE pgconsent.consent_record "+c.alter); err != nil {
+			t.Fatal(err)
+		}
+		play(t, config, []played{c.then})
 	}
 }

@@ -9,6 +9,26 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
+// A text that writes does more than show rows, whatever it returns, also where it only prepares it.
+func TestWritesDoMoreThanShowRows(t *testing.T) {
+	s := stateWithoutDatabase(t, "tables: { memories: { rows: [ own: { column: user_id, is: user } ], write: { commands: "+
+		"[insert, update, delete], columns: [id, title], stamp: { user_id: { attribute: user } }, accept: [conflicts] } } }\n")
+	for text, more := range map[string]bool{
+		"SELECT title FROM memories":                                     false,
+		"PREPARE p AS SELECT title FROM memories":                        false,
+		"UPDATE memories SET title = 'x' RETURNING title":                true,
+		"DELETE FROM memories":                                           true,
+		"INSERT INTO memories (id, title) VALUES (9, 'x')":               true,
+		"WITH w AS (DELETE FROM memories RETURNING id) SELECT id FROM w": true,
+		"SELECT title FROM memories; DELETE FROM memories":               true,
+		"PREPARE p AS DELETE FROM memories":                              true,
+	} {
+		if got := hasSideEffects(s.snapshot, s.rewritten(t, text)); got != more {
+			t.Errorf("%s: does more: %t", text, got)
+		}
+	}
+}
+
 // TestWhatMayDoMore: a bounded result is taken back with what its execution did, in whatever it stands: a write, a
 // function that is not known to leave everything as it is, whatever others may have put behind a view, and what is run
 // by name.

@@ -193,16 +193,38 @@ func TestSessionsEndMidCall(t *testing.T) {
 	sound(t, r)
 }
 
+// clock sets the registry's clock back, by an interval.
+func clock(t *testing.T, conn *pgx.Conn, back string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(),
+		"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ "+
+			"SELECT clock_timestamp() - interval '"+back+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // While the clock is behind the last record, nothing is granted or renewed, and everything is withdrawn.
 func TestClockGoesBack(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	first := must(t, r, grant("ada", consent.Temporary))
 	conn := db.Connect(t, "postgres")
-	if _, err := conn.Exec(t.Context(),
-		"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ "+
-			"SELECT clock_timestamp() - interval '1 hour' $$"); err != nil {
-		t.Fatal(err)
+	behind := func() time.Duration {
+		t.Helper()
+		seen, err := r.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen.Behind
+	}
+	for _, back := range []string{"0", "-1 hour"} {
+		if clock(t, conn, back); behind() != 0 {
+			t.Errorf("a clock set back by %s is said to be %v behind the last record", back, behind())
+		}
+	}
+	clock(t, conn, "1 hour")
+	if b := behind(); b < 50*time.Minute || b > time.Hour {
+		t.Errorf("a clock set back by an hour is said to be %v behind the last record", b)
 	}
 	for _, c := range []consent.Command{grant("bob", consent.Temporary), grant("ada", consent.Temporary),
 		{Do: consent.Interact, Subject: "ada", By: subject("ada")}, {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}} {
@@ -331,14 +353,6 @@ func TestDue(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
-	clock := func(back string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(),
-			"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ "+
-				"SELECT clock_timestamp() - interval '"+back+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
-		}
-	}
 	sweep := func() (did []consent.Action) {
 		t.Helper()
 		due, err := r.Due(t.Context(), 100)
@@ -352,17 +366,35 @@ func TestDue(t *testing.T) {
 		}
 		return did
 	}
-	clock("30 days")
+	clock(t, conn, "30 days")
 	must(t, r, grant("ada", consent.Temporary))
 	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
 	for _, step := range []struct {
 		back string
 		want string
 	}{{"30 days", "[]"}, {"27 days", "[lapse]"}, {"18 days", "[warn]"}, {"17 days", "[]"}, {"16 days", "[expire]"}, {"0 days", "[]"}} {
-		clock(step.back)
+		clock(t, conn, step.back)
 		if got := fmt.Sprint(sweep()); got != step.want {
 			t.Errorf("%s ago: %s, want %s", step.back, got, step.want)
 		}
+	}
+}
+
+// A consent that has run out ends before it is given again; the answer says what stands after both.
+func TestTheAnswerIsWhatStands(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	conn := db.Connect(t, "postgres")
+	clock(t, conn, "30 days")
+	must(t, r, grant("ada", consent.Temporary))
+	clock(t, conn, "0")
+	out := must(t, r, grant("ada", consent.Temporary))
+	stands, now, err := r.Current(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
+	if err != nil || !stands.ActiveAt(now) {
+		t.Fatalf("%+v %v", stands, err)
+	}
+	if out.Number != 3 || out.Consent.State != consent.Given || !out.Consent.ExpiresAt.Equal(stands.ExpiresAt) {
+		t.Errorf("the answer is %+v, but %+v stands", out, stands)
 	}
 }
 

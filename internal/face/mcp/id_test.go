@@ -11,6 +11,7 @@ func TestIDOf(t *testing.T) {
 	for message, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"params":{"x":"\ud800"}}`: `7`,
 		`{"params":{"x":"\ud800","id":1},"id":"seven"}`:    `"seven"`,
+		`{"jsonrpc":"2.0","id":0,"params":{"x":"\ud800"}}`: `0`, // clients begin to count with it
 		"{\"params\":\"a\xffb\",\"id\":7}":                 `7`,
 		`{"params":` + deep + `,"id":7}`:                   `7`,
 		`{"params":{"a":1,"a":2},"id":7}`:                  `7`,

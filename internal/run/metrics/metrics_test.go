@@ -144,6 +144,32 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
+// Statements are counted by what they do, however they are written.
+func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := New(reg)
+	want := map[string]float64{}
+	for class, tags := range map[string]string{
+		"select":      "SELECT VALUES TABLE WITH",
+		"write":       "INSERT UPDATE DELETE MERGE",
+		"copy":        "COPY",
+		"transaction": "BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE",
+		"setting":     "SET RESET SHOW DISCARD",
+		"multi":       "multi",
+		"other":       "LISTEN",
+	} {
+		for tag := range strings.FieldsSeq(tags) {
+			m.Statement(Allow, "", tag)
+			want["pgconsent_statements_total none "+class+" allow"]++
+		}
+	}
+	m.Statement(Allow, "", "")
+	want["pgconsent_statements_total none empty allow"] = 1
+	if diff := cmp.Diff(want, series(t, reg, "pgconsent_statements_total")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // series gathers the families of those names as "name label values, sorted by label" → value.
 func series(t *testing.T, reg *prometheus.Registry, names ...string) map[string]float64 {
 	t.Helper()

@@ -147,6 +147,22 @@ func TestDatabaseComesLater(t *testing.T) {
 	}
 }
 
+// A server without room for connections is waited for, and the log goes on when it has some.
+func TestAFullServerComesBack(t *testing.T) {
+	b := begin(t)
+	exec(t, b, "ALTER DATABASE "+b.db.Name+" CONNECTION LIMIT 0")
+	log := b.log(soon)
+	if err := run(log, "too early"); err == nil || err.Code != sqlstate.IOError {
+		t.Errorf("on a full server: %v", err)
+	}
+	exec(t, b, "ALTER DATABASE "+b.db.Name+" CONNECTION LIMIT -1")
+	again(t, log, "after")
+	closed(t, log)
+	if _, _, sessions := b.records(); sessions["too early"] || !sessions["after"] {
+		t.Errorf("%v", sessions)
+	}
+}
+
 // In buffered mode answers do not wait for the database, and stop when it is behind.
 func TestBuffered(t *testing.T) {
 	tier.All(t)
