@@ -51,7 +51,7 @@ type Console struct {
 // New makes a console.
 func New(c Config) (*Console, error) {
 	if c.Service == nil || c.Verifier == nil {
-		return nil, errors.New("console: an office and a verifier are required")
+		return nil, errors.New("console: a service and a verifier are required")
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
