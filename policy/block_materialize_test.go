@@ -9,7 +9,7 @@ import (
 )
 
 // What cannot be kept, or says nothing by the time, is refused when the policy is loaded.
-func TestKeptIsRefused(t *testing.T) {
+func TestMaterializedIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
 CREATE COLLATION loosely (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

@@ -15,18 +15,18 @@ import (
 
 func careful(j *judge) { j.careful = true }
 
-// TestScriptsWithCare: what gets a hardened plan is answered as without, message by message, positions and states of
+// TestScriptsWithHardenedPlans: what gets a hardened plan is answered as without, message by message, positions and states of
 // transactions too.
-func TestScriptsWithCare(t *testing.T) {
+func TestScriptsWithHardenedPlans(t *testing.T) {
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) })), same)
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(false) })), same)
 }
 
-// TestRandomScriptsWithCare is the same of made up conversations. What differs is a cursor that is declared behind
+// TestRandomScriptsWithHardenedPlans is the same of made up conversations. What differs is a cursor that is declared behind
 // messages whose answers the server keeps back: whether a transaction is open there is not known, and the settings of
 // care make one.
-func TestRandomScriptsWithCare(t *testing.T) {
+func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	for i, p := range []*proxied{start(t, withJudge(careful)), start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) }))} {
 		for seed := range conversations(100) {
@@ -49,8 +49,8 @@ func TestRandomScriptsWithCare(t *testing.T) {
 	}
 }
 
-// TestCopyScriptsWithCare: rows go to a COPY behind the settings of care.
-func TestCopyScriptsWithCare(t *testing.T) {
+// TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of care.
+func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	p := start(t, withJudge(careful))
 	for name, script := range copyScripts {
@@ -65,9 +65,9 @@ func TestCopyScriptsWithCare(t *testing.T) {
 	}
 }
 
-// TestCareHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next
+// TestHardeningHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next
 // transaction.
-func TestCareHolds(t *testing.T) {
+func TestHardeningHolds(t *testing.T) {
 	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
 		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
@@ -132,8 +132,8 @@ func TestCareHolds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfCare: where the settings fail, the client has the error in the place of its own, and goes on.
-func TestErrorsOfCare(t *testing.T) {
+// TestErrorsOfHardening: where the settings fail, the client has the error in the place of its own, and goes on.
+func TestErrorsOfHardening(t *testing.T) {
 	p := start(t, withJudge(careful))
 	for name, script := range map[string][]round{
 		"aborted": {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")),
@@ -161,9 +161,9 @@ func TestErrorsOfCare(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForCare: the server keeps back the answer to the settings of care that go before a Bind; what has to
+// TestNothingWaitsForHardening: the server keeps back the answer to the settings of care that go before a Bind; what has to
 // know of the transaction does not wait for it, and nothing of them shows.
-func TestNothingWaitsForCare(t *testing.T) {
+func TestNothingWaitsForHardening(t *testing.T) {
 	p := start(t, withJudge(careful))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
 	for _, behind := range [][]pgx3.FrontendMessage{

@@ -82,7 +82,7 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 }
 
 // Nor does it take the signed path, whose views know no rows.
-func TestListedFunctionsInAttributeNotationAreNotVetted(t *testing.T) {
+func TestListedFunctionsInAttributeNotationAreNotLeakSafe(t *testing.T) {
 	r := rewriter(t, Auto)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",
 		"SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {

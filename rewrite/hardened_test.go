@@ -10,7 +10,7 @@ import (
 
 // What may compare with something that fails, or is drawn, and says nothing of the row, gets a hardened plan, at every
 // place where the server may come by it for a hidden row; and the everyday statements are not.
-func TestCare(t *testing.T) {
+func TestHardenedPlans(t *testing.T) {
 	r := rewriter(t, RLS)
 	for _, c := range []struct{ sql, want string }{
 		// everyday statements
@@ -465,7 +465,7 @@ func TestCareForVirtualColumns(t *testing.T) {
 }
 
 // What the signed path takes cannot fail, and is planned as PostgreSQL plans.
-func TestTheGateNeedsNoCare(t *testing.T) {
+func TestTheSignedPathNeedsNoCare(t *testing.T) {
 	result, refused := rewriter(t, AlwaysSigned).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
 		t.Errorf("%+v %v", result, refused)

@@ -59,7 +59,7 @@ functions: { plain_listed: {} }
 }
 
 // An UPDATE or DELETE gets a hardened plan where a SELECT that asks the same is.
-func TestCareOfWrites(t *testing.T) {
+func TestHardeningOfWrites(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
 	for _, c := range []struct{ sql, want string }{
 		{"UPDATE drafts SET title = 'a' WHERE id = $1", ""},
@@ -111,7 +111,7 @@ func TestCareOfWrites(t *testing.T) {
 }
 
 // What of the owner's runs as a row is written makes the write a careful one.
-func TestCareOfWhatWritesRun(t *testing.T) {
+func TestHardeningOfWhatWritesRun(t *testing.T) {
 	tier.All(t)
 	const (
 		update, remove = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"

@@ -295,7 +295,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 // What is leak-safe by itself is not in some company: what an aggregate's condition names outside of its query, groups of
 // which each gives a row, types without an order of PostgreSQL's own, and a parameter beside a column that has become
 // of a larger type than the one that it is cast to.
-func TestCompanyOfWhatIsVetted(t *testing.T) {
+func TestCompanyOfWhatIsLeakSafe(t *testing.T) {
 	r, conn := altered(t, AlwaysSigned,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
 	for sql, door := range map[string]bool{

@@ -12,7 +12,7 @@ import (
 )
 
 // What takes the signed path, and the first thing that keeps others from it.
-func TestDoorReasons(t *testing.T) {
+func TestPathReasons(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for sql, reason := range map[string]string{
 		"SELECT title FROM memories WHERE title LIKE '%lake%'":                   "",
@@ -73,7 +73,7 @@ func TestDoorReasons(t *testing.T) {
 
 // A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the gate
 // door.
-func TestDoorIsNotForVirtualColumns(t *testing.T) {
+func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	rewriter(t, AlwaysSigned)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	title := memories.Column("title")
@@ -105,7 +105,7 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 
 // A table with hidden columns has a door for those that come out as they are. A mask is an expression, which may fail
 // on a hidden row; and whatever is named like a masked column is one, though the signed view has none of that name.
-func TestDoorIsNotForMasks(t *testing.T) {
+func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM patients": true,
@@ -130,7 +130,7 @@ func TestDoorIsNotForMasks(t *testing.T) {
 
 // A sum that may overflow must not be one that hidden rows of another table have made: it takes the door where it is
 // sure to be made. One of whole numbers, or of numbers with a declared precision, does not overflow.
-func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
+func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
 	for sql, everywhere := range map[string]bool{
 		"SELECT sum(VALUE) FROM memories": true,
@@ -179,7 +179,7 @@ func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 }
 
 // Views of which every expression is leak-safe have a door: their queries, over those of their tables.
-func TestDoorIsForViews(t *testing.T) {
+func TestSignedPathIsForViews(t *testing.T) {
 	rewriter(t, AlwaysSigned)
 	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
 		CREATE OR REPLACE VIEW patient_list AS SELECT id, name, born, NULL::bigint AS notes FROM patients;
@@ -217,7 +217,7 @@ func TestDoorIsForViews(t *testing.T) {
 }
 
 // Each thing that keeps a text from the signed path, beside something near it that does not.
-func TestDoorIsForWhatIsPlain(t *testing.T) {
+func TestSignedPathIsForWhatIsPlain(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for _, c := range []struct{ takesArguments, stays, reason string }{
 		{"SELECT title FROM memories", "SELECT title INTO TEMP t FROM memories", "*"},
@@ -345,7 +345,7 @@ func TestEveryTimeHasTheseParts(t *testing.T) {
 }
 
 // Every entry of the list says why it is on it, and speaks of kinds that there are.
-func TestVettedListIsWellFormed(t *testing.T) {
+func TestLeakSafeListIsWellFormed(t *testing.T) {
 	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true,
 		"datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true,
 		"shallow": true, "expression": true, "query": true, "same": true,
@@ -381,7 +381,7 @@ func TestVettedListIsWellFormed(t *testing.T) {
 
 // What row security reads as a kept answer does not take the door, which looks at everybody, unless an operator needs
 // it.
-func TestKeptAnswersNeedNoDoor(t *testing.T) {
+func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	rewriter(t, Auto)
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
@@ -419,7 +419,7 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 
 // Aggregates that an extension has over its own types take nothing from those of the same name over types that are
 // known.
-func TestDoorIsForAggregatesOfManyNames(t *testing.T) {
+func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext")
 	for sql, signedPath := range map[string]bool{
 		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,

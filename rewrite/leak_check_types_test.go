@@ -9,7 +9,7 @@ import (
 
 // Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the signed path, as
 // far as what is done with them cannot fail.
-func TestDoorIsForEverydayTypes(t *testing.T) {
+func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
 	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
@@ -76,7 +76,7 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 // A domain is what it is over: operators and functions are chosen for that, and what the domain checks is not asked as
 // it is read. It is opaque where somebody has made an operator or a function of the name, or its check runs code of
 // others; a cast to it is not leak-safe.
-func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
+func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$');
 		CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
 		CREATE DOMAIN label AS varchar(40) NOT NULL; CREATE DOMAIN labels AS text[]; CREATE DOMAIN number AS bigint CHECK (VALUE > 0);
@@ -126,7 +126,7 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 // What ORMs and drivers write around a search: casts of parameters to enums, names of enums by the search path,
 // patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was
 // sent to row security, which reads the whole table.
-func TestDoorIsForWhatORMsWrite(t *testing.T) {
+func TestSignedPathIsForWhatORMsWrite(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open');
 			ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)

@@ -124,7 +124,7 @@ func TestSearchPathOfTheHint(t *testing.T) {
 
 // What is set for statements that get a hardened plan is shown to nobody, however it is asked for and whether or not
 // agents may set it themselves.
-func TestWhatIsSetWithCareIsNotShown(t *testing.T) {
+func TestSettingsOfHardenedPlansAreNotShown(t *testing.T) {
 	r := rewriter(t, Both)
 	if len(verdict.HardenedPlanSettings) < 3 {
 		t.Fatalf("%q", verdict.HardenedPlanSettings)

@@ -13,20 +13,20 @@ func TestSchemaBeforeColumns(t *testing.T) {
 	r, _ := altered(t, Auto, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())
 	for sql, want := range map[string]string{
-		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:     "gate",
-		`SELECT COUNT(*) FROM (SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body"::text LIKE $1 OFFSET $2) AS "sub"`: "gate",
-		`SELECT "public"."memories".* FROM "public"."memories" WHERE "public"."memories"."body" ILIKE '%x%'`:                                                "gate",
+		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:     "signed",
+		`SELECT COUNT(*) FROM (SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body"::text LIKE $1 OFFSET $2) AS "sub"`: "signed",
+		`SELECT "public"."memories".* FROM "public"."memories" WHERE "public"."memories"."body" ILIKE '%x%'`:                                                "signed",
 		`SELECT public . memories . id FROM memories WHERE body ILIKE '%x%' ` +
-			`AND EXISTS (SELECT FROM people WHERE public.people.user_id = public.memories.user_id)`: "gate",
-		`SELECT m.id FROM memories m WHERE m.id IN (SELECT public.memories.id FROM memories WHERE public.memories.body ILIKE '%x%')`: "gate",
-		`SELECT public.memories.title FROM (public.memories JOIN people USING (user_id)) AS memories WHERE body ILIKE '%x%'`:         "kept",
-		`SELECT public.memories.title FROM memories, (SELECT 1) WHERE body ILIKE '%x%'`:                                              "kept",
-		`SELECT public.memories.nothing FROM memories WHERE body ILIKE '%x%'`:                                                        "kept",
-		`SELECT (SELECT public.memories.title FROM people AS memories LIMIT 1) FROM memories WHERE body ILIKE '%x%'`:                 "kept",
+			`AND EXISTS (SELECT FROM people WHERE public.people.user_id = public.memories.user_id)`: "signed",
+		`SELECT m.id FROM memories m WHERE m.id IN (SELECT public.memories.id FROM memories WHERE public.memories.body ILIKE '%x%')`: "signed",
+		`SELECT public.memories.title FROM (public.memories JOIN people USING (user_id)) AS memories WHERE body ILIKE '%x%'`:         "not injected",
+		`SELECT public.memories.title FROM memories, (SELECT 1) WHERE body ILIKE '%x%'`:                                              "not injected",
+		`SELECT public.memories.nothing FROM memories WHERE body ILIKE '%x%'`:                                                        "not injected",
+		`SELECT (SELECT public.memories.title FROM people AS memories LIMIT 1) FROM memories WHERE body ILIKE '%x%'`:                 "not injected",
 		`SELECT public.memories.title FROM memories, LATERAL (SELECT 1 FROM people AS memories WHERE public.memories.user_id = memories.user_id) q ` +
-			`WHERE body ILIKE '%x%'`: "kept",
+			`WHERE body ILIKE '%x%'`: "not injected",
 		`WITH memories AS (SELECT 'a' AS title) SELECT public.memories.title FROM public.memories ` +
-			`JOIN (SELECT title FROM memories) q USING (title) WHERE body ILIKE '%x%'`: "gate",
+			`JOIN (SELECT title FROM memories) q USING (title) WHERE body ILIKE '%x%'`: "signed",
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {
@@ -34,7 +34,7 @@ func TestSchemaBeforeColumns(t *testing.T) {
 			continue
 		}
 		notInjected := strings.Contains(strings.NewReplacer(`"`, "", " ", "").Replace(result.Text), "public.memories.")
-		if notInjected != (want == "kept") || want == "gate" && result.Path != verdict.PathSigned {
+		if notInjected != (want == "not injected") || want == "signed" && result.Path != verdict.PathSigned {
 			t.Errorf("%s: %s (%s)\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}

@@ -69,7 +69,7 @@ func keptOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.P
 
 // A transaction that changes many people takes few locks, of which the server has room for some thousands, and settles
 // each.
-func TestKeptManyAtOnce(t *testing.T) {
+func TestMaterializedManyAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := keptDatabase(t)
 	ctx := context.Background()
@@ -99,7 +99,7 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 
 // One that has settled and not committed yet does not outlast what a transaction with a snapshot of its own has
 // brought: neither is what is kept filled in again without it, nor does it commit with an answer of before.
-func TestKeptWithoutOneThatHasSettled(t *testing.T) {
+func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 	tier.All(t)
 	db, super, plan := keptDatabase(t)
 	ctx := context.Background()
@@ -150,7 +150,7 @@ func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 }
 
 // What settles at once, or in parts that are rolled back, leaves nothing unsettled.
-func TestKeptWhenSettledAtOnce(t *testing.T) {
+func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := keptDatabase(t)
 	ctx := context.Background()
@@ -190,7 +190,7 @@ func TestKeptWhenSettledAtOnce(t *testing.T) {
 }
 
 // What is written in a session with other settings than those in which it is read is settled all the same.
-func TestKeptWhateverSettings(t *testing.T) {
+func TestMaterializedWhateverSettings(t *testing.T) {
 	tier.All(t)
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
@@ -240,7 +240,7 @@ func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 }
 
 // A link may be of a wider integer than what it leads to, or of a narrower one.
-func TestKeptOverIntegersOfAnyWidth(t *testing.T) {
+func TestMaterializedOverIntegersOfAnyWidth(t *testing.T) {
 	tier.All(t)
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
@@ -268,7 +268,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SEL
 }
 
 // Whatever the owner's columns are called, they are not taken for what the functions call something.
-func TestKeptBesideColumnsOfAnyName(t *testing.T) {
+func TestMaterializedBesideColumnsOfAnyName(t *testing.T) {
 	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
 		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +
 		"concerned0 text[], concerned1 text[], s1 int, new text, old text"
@@ -307,7 +307,7 @@ func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 
 // However writers meet and are killed, what is kept and counts is what it should be, in every snapshot: while it is being
 // filled in, after transactions that could not be settled, and when triggers fire for several tables.
-func TestKeptUnderConcurrentWriters(t *testing.T) {
+func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	tier.All(t)
 	db, super, plan := keptDatabase(t)
 	ctx := context.Background()
@@ -455,7 +455,7 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 
 // Where a key leads to the one who must have agreed, rows of nobody who is there are kept as hidden; and changes count
 // in whatever way they are replicated.
-func TestKeptWhereSomebodyMustHaveAgreed(t *testing.T) {
+func TestMaterializedWhereSomebodyMustHaveAgreed(t *testing.T) {
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables: { notes: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, materialize: true } ] } }

@@ -42,7 +42,7 @@ func TestSeekHintSparesAnIndex(t *testing.T) {
 
 // By the hint that a search finds few rows of a table the planner expects few in its door, and in no other; and they
 // are the same rows.
-func TestFewHintIsForOneDoor(t *testing.T) {
+func TestEstimateRowsHintIsForOnePath(t *testing.T) {
 	w := newWorld(t)
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()

@@ -208,7 +208,7 @@ func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]
 	for _, w := range worth {
 		found = append(found, doctor.Finding{ID: "keep", Severity: doctor.Advice,
 			What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
-			Fix:  w.Suggestion + " and run pgconsent migrate (docs/reference/policy-kept.md says what writers pay)"})
+			Fix:  w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
 	}
 	return found, nil
 }

@@ -42,8 +42,8 @@ type explainJSON struct {
 	Statements []statementJSON   `json:"statements,omitempty"`
 	Tables     []rulesJSON       `json:"tables,omitempty"`
 	Functions  []string          `json:"functions,omitempty"`
-	Door       verdict.Path      `json:"door,omitempty"`
-	DoorReason string            `json:"door_reason,omitempty"`
+	Path       verdict.Path      `json:"path,omitempty"`
+	PathReason string            `json:"path_reason,omitempty"`
 	Above      string            `json:"above,omitempty"`
 	ByKey      []string          `json:"by_key,omitempty"`
 	Signed     bool              `json:"signed,omitempty"`
@@ -175,7 +175,7 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 		answer.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		return answer
 	}
-	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Path,
+	answer.Functions, answer.Path, answer.PathReason, answer.Above, answer.Signed = result.Functions, result.Path,
 		result.RowSecurityReason, result.AboveReason, result.NeedsSignature
 	answer.ByKey = tableNames(result.SearchedByKey)
 	for _, statement := range result.Statements {
@@ -279,16 +279,16 @@ func (s *session) printExplanation(a explainJSON) {
 	case a.Above != "":
 		fmt.Fprintf(s.out,
 			"path: signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", a.Above)
-	case a.Door == verdict.PathSigned:
+	case a.Path == verdict.PathSigned:
 		fmt.Fprintln(s.out, "path: signed; every expression is leak-safe")
 	case len(a.ByKey) > 0:
 		fmt.Fprintf(s.out,
 			"path: row security, and signed for the keys of rows that searches of %s find: %s\n",
-			strings.Join(a.ByKey, ", "), a.DoorReason)
+			strings.Join(a.ByKey, ", "), a.PathReason)
 	case a.Signed:
 		fmt.Fprintln(s.out, "enforced by row security, and by signed predicates in the text")
-	case a.DoorReason != "":
-		fmt.Fprintf(s.out, "path: row security: %s\n", a.DoorReason)
+	case a.PathReason != "":
+		fmt.Fprintf(s.out, "path: row security: %s\n", a.PathReason)
 	default:
 		fmt.Fprintln(s.out, "enforced by row security")
 	}

@@ -34,14 +34,14 @@ type rewriteJSON struct {
 	Database       string          `json:"database"`
 	Text           string          `json:"text,omitempty"`
 	NeedsSignature bool            `json:"needs_signature,omitempty"`
-	Door           verdict.Path    `json:"door,omitempty"`
-	DoorReason     string          `json:"door_reason,omitempty"`
+	Path           verdict.Path    `json:"path,omitempty"`
+	PathReason     string          `json:"path_reason,omitempty"`
 	Above          string          `json:"above,omitempty"`
-	Care           string          `json:"care,omitempty"`
-	Scan           bool            `json:"scan,omitempty"`
-	Seek           bool            `json:"seek,omitempty"`
+	HardenedPlan   string          `json:"hardened_plan,omitempty"` // why
+	UseHash        bool            `json:"use_hash,omitempty"`
+	UseIndex       bool            `json:"use_index,omitempty"`
 	ByKey          []string        `json:"by_key,omitempty"`
-	Few            []string        `json:"few,omitempty"`
+	EstimateRows   []string        `json:"estimate_rows,omitempty"`
 	Tag            string          `json:"tag,omitempty"`
 	Accesses       []policy.Access `json:"accesses,omitempty"`
 	Functions      []string        `json:"functions,omitempty"`
@@ -106,9 +106,9 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Path,
+			answer.Path, answer.PathReason, answer.Above, answer.UseHash, answer.UseIndex, answer.HardenedPlan = result.Path,
 				result.RowSecurityReason, result.AboveReason, result.UseHash, result.UseIndex, result.HardenedReason
-			answer.ByKey, answer.Few = tableNames(result.SearchedByKey), tableNames(result.EstimateRows)
+			answer.ByKey, answer.EstimateRows = tableNames(result.SearchedByKey), tableNames(result.EstimateRows)
 		}
 		switch {
 		case s.json:

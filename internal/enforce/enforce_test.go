@@ -404,7 +404,7 @@ func TestRecords(t *testing.T) {
 	first, second := found[0], found[1]
 	for k, want := range map[string]any{
 		"session": "caregiver-1", "agent": "caregiver", "database": "memories", "protocol": "simple", "tag": "SELECT",
-		"verdict": "allow", "door": "rls",
+		"verdict": "allow", "path": "rls",
 	} {
 		if first[k] != want {
 			t.Errorf("%s is %v, want %v", k, first[k], want)

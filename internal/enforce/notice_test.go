@@ -62,7 +62,7 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 }
 
 // A plan that the server keeps is made anew where what it reads is altered; else it means what it meant.
-func TestKeptPlansUnderAnOlderCatalog(t *testing.T) {
+func TestMaterializedPlansUnderAnOlderCatalog(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")

@@ -250,7 +250,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
 		mayCast:            res.MayCast,
 		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
-			Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Path),
+			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
 	describe(j, res)

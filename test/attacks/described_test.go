@@ -99,7 +99,7 @@ func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 }
 
 // What a statement that gets a hardened plan has set, it has set for the transaction: nothing there tells that it was.
-func TestNoSettingTellsOfCare(t *testing.T) {
+func TestNoSettingTellsOfHardening(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
 	d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}

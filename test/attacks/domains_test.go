@@ -21,7 +21,7 @@ CREATE VIEW odd`, 1)
 
 // Columns of domains take the door of what these are over: nothing is cast to a domain on the way, whose check would
 // run on hidden rows, and nothing fails for a value.
-func TestDomainsBehindTheGate(t *testing.T) {
+func TestDomainsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	var cases []gateCase
 	for _, condition := range append([]string{

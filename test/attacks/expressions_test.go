@@ -63,7 +63,7 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 
 // Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain
 // ones no more.
-func TestExpressionsBehindTheGate(t *testing.T) {
+func TestExpressionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
 	cases := []gateCase{

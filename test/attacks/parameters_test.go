@@ -53,7 +53,7 @@ var parameterStatements = []string{
 
 // A value may make a pattern or a search fail when it comes to a row. Behind the signed path that row may be hidden, so
 // texts with such values take row security, whichever plan the server has.
-func TestParametersBehindTheGate(t *testing.T) {
+func TestParametersOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`,
 		`x\`, `\`, `under\_score`, "%" + strings.Repeat("x", 30), "nothing of it", "-dawn OR lake", `"at dawn"`,
@@ -175,7 +175,7 @@ tables:
 `
 
 // A text search of a parameter is as deep as its value says, and the stack may be small.
-func TestSearchesBehindTheGateAreNotDeep(t *testing.T) {
+func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
 	tier.All(t)
 	statements := []string{
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1",

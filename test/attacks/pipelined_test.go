@@ -14,7 +14,7 @@ import (
 
 // No order of messages tells whether a statement gets a hardened plan, which goes by its door, and so by how large
 // tables are. As of PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
-func TestNoPipelineTellsOfCare(t *testing.T) {
+func TestNoPipelineTellsOfHardening(t *testing.T) {
 	tier.All(t)
 	const stmt = "SELECT count(*) FROM big WHERE note ILIKE '%x%' AND id IN (SELECT id FROM big y WHERE lower(y.note) = 'q')"
 	parse := func(sql string) pgproto3.FrontendMessage { return &pgproto3.Parse{Query: sql} }

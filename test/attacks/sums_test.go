@@ -60,7 +60,7 @@ var sums = []string{
 	"SELECT sum(v) FROM (SELECT v FROM big JOIN odd ON k = b WHERE a = 123) q",
 }
 
-func TestSumsBehindTheGate(t *testing.T) {
+func TestSumsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	twin := func(value int) instance.Database {
 		db := pgtest.Database(t)

@@ -58,7 +58,7 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 
 // What to_tsquery cannot read says nothing of hidden rows, in whatever way it is given, and what it can no more; nor
 // does what pg_trgm compares within words.
-func TestTextQueriesBehindTheGate(t *testing.T) {
+func TestTextQueriesOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
 	const where = "SELECT count(*) FROM big WHERE a = 123 AND "

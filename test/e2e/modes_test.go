@@ -29,7 +29,7 @@ func number(t testing.TB, s string) uint32 {
 }
 
 // The controls: with both walls down, and with one line of either broken, the suite's means must see it.
-func TestControlsSeeMissingWalls(t *testing.T) {
+func TestControlsSeeMissingLayers(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
 		"both walls down":         {mode: modeRLS, walls: wallsSealOnly},

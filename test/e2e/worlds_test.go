@@ -15,7 +15,7 @@ import (
 
 // What agents count in the worlds is the same where statements reach tables through doors alone.
 
-func TestKernleCountsAlikeThroughDoors(t *testing.T) {
+func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)
 	counts := map[string][]string{}
 	for _, mode := range enforced {
@@ -35,7 +35,7 @@ func TestKernleCountsAlikeThroughDoors(t *testing.T) {
 	alike(t, counts)
 }
 
-func TestBeheardCountsAlikeThroughDoors(t *testing.T) {
+func TestBeheardCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)
 	counts := map[string][]string{}
 	for _, mode := range enforced {

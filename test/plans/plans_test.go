@@ -84,16 +84,16 @@ func TestPlans(t *testing.T) {
 	agent := db.Connect(t, migrations.DefaultAgentRole)
 	sessions(t, hand, agent)
 	var table strings.Builder
-	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both | " +
-		"prepared: by hand, ms | doors | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
+	table.WriteString("| query | by hand, ms | row security | with its hint | auto | path | both | " +
+		"prepared: by hand, ms | auto | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
 		plain, _ := w.text(t, rewrite.RLS, false, c.sql)
 		hinted, hintedRes := w.text(t, rewrite.RLS, true, c.sql)
-		doors, doorsRes := w.text(t, rewrite.Auto, true, c.sql)
+		auto, signedRes := w.text(t, rewrite.Auto, true, c.sql)
 		both, _ := w.text(t, rewrite.Both, true, c.sql)
 		w.reseal(t, agent)
-		planned(t, agent, doorsRes)
+		planned(t, agent, signedRes)
 		base := cpu(t, hand, c.hand, nil)
 		want := count(t, hand, c.hand)
 		cell := func(sql string) string {
@@ -103,7 +103,7 @@ func TestPlans(t *testing.T) {
 			}
 			return fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base)
 		}
-		door := doorOf(doorsRes)
+		path := pathOf(signedRes)
 		hint := cell(hinted)
 		if !hintedRes.UseHash {
 			hint = "none given"
@@ -113,7 +113,7 @@ func TestPlans(t *testing.T) {
 			return fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
 		}
 		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s | %.3g | %s | %s |\n",
-			c.name, base, cell(plain), hint, cell(doors), door, cell(both), handPrepared, cellPrepared(doors), cellPrepared(both))
+			c.name, base, cell(plain), hint, cell(auto), path, cell(both), handPrepared, cellPrepared(auto), cellPrepared(both))
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
@@ -180,15 +180,15 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 	filled := time.Since(began).Round(time.Second)
 	exec(t, super, "VACUUM ANALYZE")
 	var table strings.Builder
-	table.WriteString("| query | by hand, ms | row security | doors | door taken | prepared: by hand, ms | row " +
-		"security | doors |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
+	table.WriteString("| query | by hand, ms | row security | auto | path | prepared: by hand, ms | row " +
+		"security | auto |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
 	for _, c := range classes {
 		rows, _ := w.text(t, rewrite.RLS, true, c.sql)
-		doors, res := w.text(t, rewrite.Auto, true, c.sql)
+		auto, res := w.text(t, rewrite.Auto, true, c.sql)
 		want := count(t, hand, c.hand)
 		base, basePrepared := cpu(t, hand, c.hand, nil), prepared(t, hand, c.hand, nil)
 		var once, often []string
-		for _, sql := range []string{rows, doors} {
+		for _, sql := range []string{rows, auto} {
 			w.reseal(t, agent)
 			if got := count(t, agent, sql); got != want {
 				t.Errorf("%s, kept: %q, by hand %q\n%s", c.name, got, want, sql)
@@ -197,13 +197,13 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 			often = append(often, fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
 		}
 		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(once, " | "),
-			doorOf(res), basePrepared, strings.Join(often, " | "))
+			pathOf(res), basePrepared, strings.Join(often, " | "))
 		fmt.Printf("plans: %-16s kept\n", c.name)
 	}
 	return table.String(), filled
 }
 
-func doorOf(r *rewrite.Result) string {
+func pathOf(r *rewrite.Result) string {
 	if r.UseHash {
 		return string(r.Path) + ", hint"
 	}

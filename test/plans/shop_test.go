@@ -92,7 +92,7 @@ func shopPlans(t *testing.T, rows int) string {
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
 	sessions(t, hand, agent)
 	var table strings.Builder
-	table.WriteString("| query | by hand, ms | doors, ms | | door taken |\n|---|---:|---:|---:|---|\n")
+	table.WriteString("| query | by hand, ms | auto, ms | | path |\n|---|---:|---:|---:|---|\n")
 	for _, c := range shop {
 		began := time.Now()
 		text, res := w.text(t, rewrite.Auto, true, c.sql)
@@ -103,7 +103,7 @@ func shopPlans(t *testing.T, rows int) string {
 			t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, text)
 		}
 		base, ours := cpu(t, hand, by, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
-		fmt.Fprintf(&table, "| %s | %.3g | %.3g | %.2f× | %s |\n", c.name, base, ours, ours/base, doorOf(res))
+		fmt.Fprintf(&table, "| %s | %.3g | %.3g | %.2f× | %s |\n", c.name, base, ours, ours/base, pathOf(res))
 		fmt.Printf("plans: %-20s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	return table.String()

@@ -97,7 +97,7 @@ func TestWhereNewRowsHide(t *testing.T) {
 }
 
 // What is kept is looked up by the whole key of the row, in every form.
-func TestKeptByTheWholeKey(t *testing.T) {
+func TestMaterializedByTheWholeKey(t *testing.T) {
 	people := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table,
 		PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", TypeOID: 23, NotNull: true}, {Name: "agreed", TypeOID: 25}}}
 	for _, key := range [][]string{{"a"}, {"a", "b"}, {"b", "a", "c"}} {

@@ -144,7 +144,7 @@ type Path string
 // The paths. PathSigned is only for signed statements that read signed views and nothing else.
 const (
 	PathRowSecurity Path = "rls"
-	PathSigned      Path = "gate"
+	PathSigned      Path = "signed"
 )
 
 // Versions are what a verdict was decided under.

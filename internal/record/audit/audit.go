@@ -83,7 +83,7 @@ type Decision struct {
 	Verdict     string            `json:"verdict"`             // allow | deny
 	SQLState    string            `json:"sqlstate,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
-	Door        string            `json:"door,omitempty"`
+	Path        string            `json:"path,omitempty"` // rls: row security | signed
 	Policy      string            `json:"policy"`
 	Catalog     string            `json:"catalog"`
 	Epoch       int64             `json:"epoch"` // of consent: every change up to it was visible to the statement

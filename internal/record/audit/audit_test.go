@@ -62,7 +62,7 @@ func closeLog(t *testing.T, l *Log) {
 func decision(session string) Decision {
 	return Decision{
 		Session: session, Agent: "caregiver", Database: "memories", Attributes: map[string]string{"user": "u-1"},
-		Protocol: "simple", Tag: "SELECT", Fingerprint: "00ff", Verdict: "allow", Door: "rls", Policy: "p1", Catalog: "c1",
+		Protocol: "simple", Tag: "SELECT", Fingerprint: "00ff", Verdict: "allow", Path: "rls", Policy: "p1", Catalog: "c1",
 		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, Source: "structured"}},
 	}
 }
@@ -688,7 +688,7 @@ func BenchmarkBuffered(b *testing.B) {
 		Tag: "SELECT", Fingerprint: "8f1c0b6c29a1a0c1",
 		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, Source: "structured",
 			ByKey: true}}, Functions: []string{"pg_catalog.lower"},
-		Verdict: "allow", Door: "rls", Policy: "c0ffee0123456789", Catalog: "c0ffee0123456789", Epoch: 42,
+		Verdict: "allow", Path: "rls", Policy: "c0ffee0123456789", Catalog: "c0ffee0123456789", Epoch: 42,
 	}
 	b.ReportAllocs()
 	for b.Loop() {

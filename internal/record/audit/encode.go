@@ -37,7 +37,7 @@ func (d *Decision) members(dst []byte) []byte {
 	dst = appendMember(dst, `,"verdict":`, d.Verdict)
 	dst = appendMemberIf(dst, `,"sqlstate":`, d.SQLState)
 	dst = appendMemberIf(dst, `,"reason":`, d.Reason)
-	dst = appendMemberIf(dst, `,"door":`, d.Door)
+	dst = appendMemberIf(dst, `,"path":`, d.Path)
 	dst = appendMember(dst, `,"policy":`, d.Policy)
 	dst = appendMember(dst, `,"catalog":`, d.Catalog)
 	dst = strconv.AppendInt(append(dst, `,"epoch":`...), d.Epoch, 10)

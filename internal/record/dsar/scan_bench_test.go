@@ -44,7 +44,7 @@ func BenchmarkReport(b *testing.B) {
 						Attributes: map[string]string{
 							"user": "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11"}, Protocol: "extended", Tag: "SELECT", Fingerprint: "5f0c1f5f0c1f5f0c", Verdict: "allow",
 						Tables: []audit.Table{
-							{Name: table, Columns: []string{"id", "person", "said"}}}, Door: "gate",
+							{Name: table, Columns: []string{"id", "person", "said"}}}, Path: "signed",
 						Policy: "0123456789abcdef0123456789abcdef", Catalog: "0123456789abcdef0123456789abcdef", Epoch: 12,
 					})
 					if d.Release() != nil { // the disk is behind

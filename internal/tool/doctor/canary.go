@@ -58,7 +58,7 @@ var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hash
 // rowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
 func (p *probe) rowSecurityPath(ctx context.Context) ([]Finding, error) {
 	finding := func(what string) Finding {
-		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what,
+		return Finding{"row_security_path", Unsafe, "row security does not hold on this server as it should: " + what,
 			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
@@ -85,7 +85,7 @@ func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
-		return Finding{"gate_door", NoSignedPath, "the signed path is off, statements take the row security path: " +
+		return Finding{"signed_path", NoSignedPath, "the signed path is off, statements take the row security path: " +
 			what, "Report it with the version of the server."}
 	}
 	var found []Finding

@@ -92,12 +92,12 @@ var checks = []check{
 	{"builtin", "what our functions call is PostgreSQL's own", checkBuiltin},
 	{"leakproof", "row security lets no function at hidden rows but those that PostgreSQL vouches for", checkLeakproof},
 	{"keys", "there is a good key, and agents cannot read it", checkKeys},
-	{"kept", "materialized rules are up to date", checkMaterialized},
+	{"materialized", "materialized rules are up to date", checkMaterialized},
 	{"observed", "every table of the policy is enforced", checkObserved},
 	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
 	{"waiting", "no table has columns that wait for pgconsent migrate", checkWaiting},
 	{"hardening", "nothing is left to harden", checkHardening},
-	{"careful", "no table of the policy needs hardened plans", checkHardened},
+	{"hardened_plan", "no table of the policy needs hardened plans", checkHardened},
 }
 
 // Examine runs every check on a connection of the control role, the owner or a superuser. It returns an error only

@@ -152,7 +152,7 @@ func TestGateDoorProbe(t *testing.T) {
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := probe(t, db, s); !has(found, "gate_door", doctor.OK) || !has(found, "row_door", doctor.OK) {
+	if found := probe(t, db, s); !has(found, "signed_path", doctor.OK) || !has(found, "row_security_path", doctor.OK) {
 		t.Errorf("%+v", found)
 	}
 	for name, where := range map[string]string{
@@ -162,13 +162,13 @@ func TestGateDoorProbe(t *testing.T) {
 	} {
 		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
 		found := probe(t, db, s)
-		if !has(found, "gate_door", doctor.NoSignedPath) {
+		if !has(found, "signed_path", doctor.NoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
 	// A row policy that is evaluated after the expressions of a statement.
 	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_gate.canary")
-	if found := probe(t, db, s); !has(found, "row_door", doctor.Unsafe) {
+	if found := probe(t, db, s); !has(found, "row_security_path", doctor.Unsafe) {
 		t.Errorf("%+v", found)
 	}
 }
@@ -515,8 +515,8 @@ func TestProbes(t *testing.T) {
 		{"a wall taken down", "leak",
 			"DO $$ DECLARE p record; BEGIN FOR p IN SELECT * FROM pg_policies WHERE permissive = 'RESTRICTIVE' " +
 				"AND tablename = 'people' LOOP EXECUTE format('DROP POLICY %I ON public.people', p.policyname); END LOOP; END $$"},
-		{"a gate that says yes", "gate", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
-		{"a gate that says no", "gate", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT false'"},
+		{"a signature that always holds", "unsigned_text", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
+		{"a signature that never holds", "unsigned_text", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT false'"},
 		{"a seal that always holds", "forged_seal",
 			"CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
 		{"pads that do not fit the key", "bad_key", "UPDATE pgconsent.keys SET ipad = decode(repeat('36', 64), 'hex')"},

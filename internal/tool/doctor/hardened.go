@@ -27,7 +27,7 @@ func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 }
 
 func hardenedFinding(r *catalog.Relation, by string) Finding {
-	return Finding{"careful", Advice,
+	return Finding{"hardened_plan", Advice,
 		fmt.Sprintf("statements about %s get hardened plans and take no signed path, since a function may run there "+
 			"that is neither PostgreSQL's own nor of a known extension: %s", r.Name, by),
 		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables with hardened " +

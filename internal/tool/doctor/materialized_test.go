@@ -15,7 +15,7 @@ import (
 )
 
 // What is kept is compared with what it should be, and what keeps it is nothing that the other checks object to.
-func TestKept(t *testing.T) {
+func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
 	db := pgtest.Database(t)

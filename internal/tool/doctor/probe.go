@@ -66,9 +66,9 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 	}{
 		{"pooler", "the connection leads to one server process", p.pooler},
 		{"seal", "a seal made with the newest key is accepted", p.validSeal},
-		{"gate", "the gate refuses what is not signed", p.unsignedReads},
-		{"gate_door", "the signed path runs no expression before it has verified the signature", p.signedPath},
-		{"row_door", "row security lets no expression at a hidden row", p.rowSecurityPath},
+		{"unsigned_text", "signed views refuse a text that is not signed", p.unsignedReads},
+		{"signed_path", "the signed path runs no expression before it has verified the signature", p.signedPath},
+		{"row_security_path", "row security lets no expression at a hidden row", p.rowSecurityPath},
 		{"leak", "without a seal no row shows", p.rowsWithoutSeal},
 		{"forged_seal", "a forged seal opens nothing", p.forgedSeals},
 	} {
@@ -265,7 +265,7 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 			empty, err := p.plannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:
-				found = append(found, probeTimeout("gate", sql+" was not answered in time"))
+				found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 				continue
 			case err != nil:
 				return found, err
@@ -275,14 +275,14 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 		}
 		switch {
 		case err == nil:
-			found = append(found, Finding{"gate", Unsafe, "the gate answers a statement without signature: " + sql,
+			found = append(found, Finding{"unsigned_text", Unsafe, "signed views answer a statement without a signature: " + sql,
 				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
 		case pg.Code == queryCanceled: // a lock on one table does not keep the others from being tested
-			found = append(found, probeTimeout("gate", sql+" was not answered in time"))
+			found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 		case pg.Code != "42501":
-			found = append(found, Finding{"gate", Unsafe,
+			found = append(found, Finding{"unsigned_text", Unsafe,
 				"the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
 		}
 	}

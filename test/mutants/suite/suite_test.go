@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // Each wall alone answers as the filtered copy.
-func TestWallsAlone(t *testing.T) {
+func TestEachLayerAlone(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, Every: 8, Quick: true})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // A table is quiet where nothing of others runs as its rows are written.
-func TestQuietTables(t *testing.T) {
+func TestTablesWithoutUserCode(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

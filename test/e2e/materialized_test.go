@@ -37,7 +37,7 @@ tables:
 
 // What is kept answers as the people do, before it is filled in and afterwards, in each mode: a withdrawal at the next
 // statement, an expiry at its instant, and changes that cannot be settled.
-func TestKept(t *testing.T) {
+func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
 	for name, o := range map[string]options{"both": {}, "doors": {mode: rewrite.Auto}, "row security alone": {mode: modeRLS}} {

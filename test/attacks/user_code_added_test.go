@@ -39,7 +39,7 @@ var unquietOrders = []string{
 
 // What was prepared, bound or begun when a table was quiet runs nothing of the owner's without care once it is not: not
 // as it was decided, nor as PostgreSQL has planned it.
-func TestNoLongerQuiet(t *testing.T) {
+func TestTablesThatGetUserCode(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}
 	type table struct{ name, ddl, order, write string }

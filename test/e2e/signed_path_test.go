@@ -81,7 +81,7 @@ func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 }
 
 // The doors give the rows that both walls give, for every statement of the corpus, and many take the gate.
-func TestDoorsAgree(t *testing.T) {
+func TestPathsAgree(t *testing.T) {
 	tier.All(t)
 	both, doors := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSigned})
 	a, b := both.agent(t), doors.agent(t)
@@ -94,7 +94,7 @@ func TestDoorsAgree(t *testing.T) {
 			t.Errorf("%s: doors: %s\nboth:\n%s", q.name, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 		}
 	}
-	if n := doors.byDoor(t)["gate"]; n < 50 {
+	if n := doors.byPath(t)["signed"]; n < 50 {
 		t.Errorf("only %d statements took the signed path", n)
 	}
 	both.noMarker(t)
@@ -130,7 +130,7 @@ func TestCollationsDoNotMeet(t *testing.T) {
 // Each entry of the leak-safe list has neighbours that are not on it, because they tell of hidden rows when the planner
 // runs them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they
 // take the RLS door, or are refused, and tell nothing.
-func TestNeighboursOfTheVettedList(t *testing.T) {
+func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{mode: rewrite.AlwaysSigned, setup: gateWorld})
 	f, agent := in.forced(t), in.agent(t)
@@ -200,7 +200,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 			case c.code == "" && len(told.Notices) == 0:
 				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Shorten(told.String()))
 			}
-			before := in.byDoor(t)["gate"]
+			before := in.byPath(t)["signed"]
 			var got harness.Answer
 			if c.args != nil {
 				got = harness.AskText(agent, c.sql, c.args...)
@@ -211,7 +211,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 			if c.code != "" && got.Code == c.code && c.args == nil || len(got.Notices) > 0 {
 				t.Errorf("through the proxy it tells: %s", got)
 			}
-			if n := in.byDoor(t)["gate"] - before; n != 0 {
+			if n := in.byPath(t)["signed"] - before; n != 0 {
 				t.Errorf("%d statements took the signed path", n)
 			}
 		})
@@ -240,33 +240,33 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' " +
 			"|| coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
 	} {
-		before := indexed.byDoor(t)["gate"]
+		before := indexed.byPath(t)["signed"]
 		got, want := harness.Ask(agent, sql), harness.Ask(both, sql)
 		if got.Multiset() != want.Multiset() || got.Code != "" || len(got.Notices) > 0 {
 			t.Errorf("%s: %s\nwithout the index, by both walls: %s", sql, got, want)
 		}
-		if n := indexed.byDoor(t)["gate"] - before; n != 1 {
+		if n := indexed.byPath(t)["signed"] - before; n != 1 {
 			t.Errorf("%s: %d statements took the signed path", sql, n)
 		}
 	}
 	indexed.noMarker(t)
 }
 
-// byDoor counts the allowed statements of agents so far by the door they took.
-func (in *instance) byDoor(t testing.TB) map[string]int {
+// byPath counts the allowed statements of agents so far by the door they took.
+func (in *instance) byPath(t testing.TB) map[string]int {
 	t.Helper()
-	doors := map[string]int{}
+	paths := map[string]int{}
 	if _, err := audit.Walk(in.audit, func(r audit.Record) error {
 		var d audit.Decision
 		if err := json.Unmarshal(r.Line, &d); err != nil {
 			return err
 		}
 		if d.Verdict == "allow" {
-			doors[d.Door]++
+			paths[d.Path]++
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return doors
+	return paths
 }

@@ -122,7 +122,7 @@ func TestExpiryIsThatOfTheTransaction(t *testing.T) {
 	w.want(agent, titles, "")
 }
 
-func TestGate(t *testing.T) {
+func TestSignedPath(t *testing.T) {
 	w := migrated(t)
 	agent, key := w.agent(user1), w.key()
 	const q = "SELECT name FROM pgconsent_gate.public_people AS p JOIN public.people USING (id) ORDER BY 1"

@@ -10,7 +10,7 @@ import (
 )
 
 // The doctor advises to keep the answers of a large table, and no more where they are kept.
-func TestDoctorAdvisesToKeep(t *testing.T) {
+func TestDoctorAdvisesToMaterialize(t *testing.T) {
 	tier.All(t)
 	i := install(t)
 	advice := func(when string, wanted bool) {
