@@ -5,6 +5,7 @@ package world_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -194,6 +195,32 @@ func TestGet(t *testing.T) {
 		}
 		if len(w.AttributeNames()) == 0 {
 			t.Errorf("%s: agents without attributes", name)
+		}
+	}
+}
+
+// A mistake in a world's SQL is told with its file, line and column, as an editor counts them.
+func TestMistakesHaveAPlace(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	for _, c := range []struct{ schema, data, want string }{
+		{"CREATE TABEL a ();", "", "schema.sql:1:8: "},
+		{"CREATE TABLE a ();\nCREATE TABEL b ();", "", "schema.sql:2:8: "},
+		{"CREATE TABLE a ();\n\nTABEL b;\n", "", "schema.sql:3:1: "},
+		{"CREATE TABLE a (b text);", "INSERT INTO a\n  VALUES ('ä\n'), ('ö') UNIUN", "data.sql:3:11: "},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"schema.sql": c.schema, "data.sql": c.data, "policy.yaml": "version: 1\n",
+			"world.yaml": "version: 1\nname: broken\nowner: app_owner\nagents: [ { name: chat } ]\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := world.Get(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.LoadAsOwner(t.Context(), conn, nil); err == nil || !strings.HasPrefix(err.Error(), "world broken: "+c.want) {
+			t.Errorf("%s\n%s\ngives %v\nwant  world broken: %s", c.schema, c.data, err, c.want)
 		}
 	}
 }

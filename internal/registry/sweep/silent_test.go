@@ -30,7 +30,6 @@ func (s *site) revoke(who string) {
 
 // A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.
 func TestASilentReceiverIsLeft(t *testing.T) {
-	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := silent(t)
 	o := s.outbox(r.URL)

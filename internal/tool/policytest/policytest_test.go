@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +137,56 @@ func TestReport(t *testing.T) {
 		if !strings.Contains(x.String(), part) {
 			t.Errorf("the JUnit report has no %s:\n%s", part, x.String())
 		}
+	}
+}
+
+// A block is covered by rows that show or hide because of it, and by no others. A test whose change has failed is wrong
+// at the change's place, whatever shows afterwards.
+func TestCoverageAndFailedChanges(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"schema.sql": "CREATE TABLE notes (id int PRIMARY KEY, tenant int, state text);",
+		"policy.yaml": `version: 1
+attributes: { tenant: { type: integer, source: credential } }
+tables: { notes: { rows: [ own: { column: tenant, is: tenant }, status: { column: state, is: shared } ] } }
+`, FileName: `version: 1
+callers: { one: { attributes: { tenant: 1 } } }
+given: { notes: [ { id: 1, tenant: 1, state: shared }, { id: 2, tenant: 2, state: shared }, { id: 3, tenant: 1 } ] }
+tests:
+  - { name: theirs, as: one, then: { shows: { notes: [1] }, hides: { notes: [2] } } }
+  - { name: changed, as: one, when: [ SELECT 1, SELECT 1/0 ], then: { shows: { notes: [1] } } }
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := NewServerOn(t.Context(), dsn("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	r, err := Run(t.Context(), s, filepath.Join(dir, FileName), Options{})
+	if err != nil || len(r.Results) != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if !r.Results[0].Passed {
+		t.Errorf("%+v", r.Results[0])
+	}
+	if changed := r.Results[1]; changed.Passed ||
+		!strings.Contains(changed.Problems.Error(), FileName+":6:49: division by zero") {
+		t.Errorf("a change failed: %t, %v", changed.Passed, changed.Problems)
+	}
+	covered := map[string][2]bool{}
+	for _, c := range r.Coverage {
+		covered[c.Block] = [2]bool{c.Shown, c.Hidden}
+	}
+	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // 3 was not looked at
+	if !maps.Equal(covered, want) {
+		t.Errorf("covered (a row that shows, one that is hidden): %v, want %v", covered, want)
 	}
 }
 

@@ -1,0 +1,42 @@
+package predicate_test
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+)
+
+// A list that COPY leaves out is told from every list, and from NULL, that it writes, whatever type the column has.
+func TestAListThatIsLeftOutIsTold(t *testing.T) {
+	b := &bench{conn: pgtest.Database(t).Connect(t, "postgres")}
+	for _, c := range []struct {
+		sqlType string
+		form    predicate.GrantForm
+		written string
+	}{
+		{"text[]", predicate.GrantText, `('{}'), ('{NULL}'), ('{a}'), ('[7432:7432]={a}')`},
+		{"character varying[]", predicate.GrantText, `('{}'), ('{pgconsent:left}')`},
+		{"uuid[]", predicate.GrantUUID, `('{}'), ('{NULL}')`},
+		{"integer[]", predicate.GrantInteger, `('{}'), ('{7432}')`},
+		{"bigint[]", predicate.GrantInteger, `('{}'), ('{NULL}')`},
+		{"text", predicate.GrantJSON, `('[]'), (''), ('["pgconsent:left"]')`},
+		{"character varying", predicate.GrantJSON, `('[]'), ('null')`},
+		{"json", predicate.GrantJSON, `('[]'), ('null'), ('["pgconsent:left"]')`},
+		{"jsonb", predicate.GrantJSONB, `('[]'), ('null'), ('{}'), ('["pgconsent:left"]')`},
+	} {
+		list := predicate.Bound{List: predicate.List{Column: "list", Form: c.form}, Type: c.sqlType}
+		mark := list.OmittedDefault()
+		if mark == "" {
+			t.Errorf("%s: nothing stands for a list that is left out", c.sqlType)
+			continue
+		}
+		if got := b.ids("CREATE TEMP TABLE copied (what text DEFAULT 'left out', list " + c.sqlType + " DEFAULT " + mark + ");" +
+			"INSERT INTO copied DEFAULT VALUES;" +
+			"INSERT INTO copied SELECT w.list, w.list::" + c.sqlType + " FROM (VALUES (NULL), " + c.written + ") AS w (list);" +
+			"SELECT what FROM copied AS new WHERE " + list.IsOmittedDefault()); got != "left out" {
+			t.Errorf("%s: %q is taken for left out", c.sqlType, got)
+		}
+		b.ids("DROP TABLE copied")
+	}
+}

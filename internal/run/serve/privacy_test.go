@@ -1,0 +1,36 @@
+package serve
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+)
+
+// Grants of a database are made to the agents that log in to it, and to no other's, also after a reload.
+func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
+	configured := func(agents map[string]string) *config.Config {
+		c := &config.Config{Databases: map[string]*config.Database{"clinic": {}, "shop": {}}, Agents: map[string]*config.Agent{}}
+		for agent, database := range agents {
+			c.Agents[agent] = &config.Agent{Database: database, Attributes: config.Attributes{"user": "si:" + agent}}
+		}
+		return c
+	}
+	s := &Service{}
+	began := configured(map[string]string{"vet": "clinic", "nurse": "clinic", "till": "shop"})
+	s.config.Store(began)
+	clinic, err := s.privacyService(began, "clinic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]string{"vet": {"user": "si:vet"}, "nurse": {"user": "si:nurse"}}
+	if diff := cmp.Diff(want, clinic.AgentAttributes()); diff != "" {
+		t.Error(diff)
+	}
+	s.config.Store(configured(map[string]string{"nurse": "shop", "vet": "clinic"}))
+	delete(want, "nurse")
+	if diff := cmp.Diff(want, clinic.AgentAttributes()); diff != "" {
+		t.Errorf("after a reload:\n%s", diff)
+	}
+}

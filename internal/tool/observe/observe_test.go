@@ -1,0 +1,58 @@
+package observe
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// A report begins with what would change most: refusals and other rows count alike. How often a statement runs decides
+// only among those of which as much would change.
+func TestWhatWouldChangeMostComesFirst(t *testing.T) {
+	dir := t.TempDir()
+	log, err := audit.Open(audit.Config{Mode: audit.Buffered, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct {
+		shape                       string
+		executions, refused, differ int
+	}{
+		{shape: "rare", executions: 1}, {shape: "often", executions: 9}, {shape: "refused", executions: 2, refused: 2},
+		{shape: "differs", executions: 8, differ: 1}, {shape: "both", executions: 3, refused: 1, differ: 2},
+	} {
+		one := audit.Observation{Agent: "ana", Database: "app", Fingerprint: s.shape, Tag: "SELECT", Tables: []string{"public.t"}}
+		for i := range s.executions {
+			o := one
+			if o.Session = "s"; i < s.refused {
+				o.SQLState = "42501"
+			}
+			log.Observation(o)
+		}
+		for range s.differ {
+			o := one
+			o.Compared = &audit.Comparison{Rows: 2, Visible: 1, Differs: true}
+			log.Observation(o)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	if err := log.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(audit.Folder(dir), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shapes []string
+	for _, s := range r.Statements {
+		shapes = append(shapes, s.Fingerprint)
+	}
+	if got := strings.Join(shapes, ", "); got != "both, refused, differs, often, rare" {
+		t.Errorf("the order is %s", got)
+	}
+}

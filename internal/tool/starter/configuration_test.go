@@ -1,0 +1,37 @@
+package starter_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/tool/starter"
+)
+
+// A database that is served alone has the roles with the usual names. One beside another of the same server has logins
+// of its own for agents and for control: roles are the whole server's, and these two have one password each.
+func TestASecondDatabaseHasLoginsOfItsOwn(t *testing.T) {
+	for _, c := range []struct {
+		others         bool
+		agent, control string
+	}{
+		{false, "pgconsent_agent", "pgconsent_control"},
+		{true, "pgconsent_agent_shop", "pgconsent_control_shop"},
+	} {
+		file := filepath.Join(t.TempDir(), config.DefaultFile)
+		text := (&starter.Proposal{}).Configuration(starter.Server{Database: "shop", Host: "db", Port: 5432, TLS: "require",
+			Role: "boss", Owners: []string{"boss"}, Path: []string{"public"}, Others: c.others})
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		read, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := config.Roles{Agent: c.agent, Control: c.control, Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "boss"}
+		if got := read.Databases["shop"].Roles; got != want {
+			t.Errorf("beside others %t: %+v, want %+v", c.others, got, want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package rls_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// A table that is only observed shows agents every row, and what its rule would show can be compared with that: also
+// where the rule is the only one that looks other tables up.
+func TestWhatIsObservedCanBeCompared(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(`version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories:
+    observe: true
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	compared, refused := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjected).Rewrite(titles, false)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	agent := w.agent(user1)
+	w.want(agent, "SELECT count(*) FROM memories", "8")
+	w.want(agent, w.key().Sign(claims(agent, user1).Profile, compared.Text), visible)
+}
