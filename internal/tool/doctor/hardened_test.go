@@ -34,7 +34,7 @@ func TestTablesThatNeedHardenedPlans(t *testing.T) {
 	}
 	found := examine(t, db, s)
 	for _, f := range found {
-		if f.ID != "careful" {
+		if f.ID != "hardened_plan" {
 			continue
 		}
 		for table, by := range want {
