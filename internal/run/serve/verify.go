@@ -185,9 +185,6 @@ func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Databas
 	return nil
 }
 
-// signedPathProbe is the ID of the doctor's finding about the signed path.
-const signedPathProbe = "gate_door"
-
 // closedReason is the reason why the signed path may not be used; "" if its probe has passed, now or before. Unlike row
 // security it is used only once it was tried: without it statements read under row security, and only take longer.
 func closedReason(passed map[string]bool, found []doctor.Finding) string {
@@ -196,7 +193,7 @@ func closedReason(passed map[string]bool, found []doctor.Finding) string {
 			return f.What
 		}
 	}
-	if passed[signedPathProbe] {
+	if passed[doctor.SignedPath] {
 		return ""
 	}
 	return "its probe was not finished"

@@ -16,10 +16,10 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		closed bool
 	}{
 		{"nothing was tried", nil, nil, true},
-		{"it passed", map[string]bool{"gate_door": true}, []doctor.Finding{pooler}, false},
+		{"it passed", map[string]bool{doctor.SignedPath: true}, []doctor.Finding{pooler}, false},
 		{"another one passed", map[string]bool{"pooler": true}, []doctor.Finding{pooler}, true},
 		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
-		{"it failed", map[string]bool{"gate_door": true}, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
+		{"it failed", map[string]bool{doctor.SignedPath: true}, []doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
 	} {
 		if why := closedReason(c.passed, c.found); (why != "") != c.closed {
 			t.Errorf("%s: %q", c.name, why)
@@ -42,11 +42,11 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", false, nil, false},
 		{"b", false, nil, true},
 		{"a", false, nil, false},
-		{"a", false, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoSignedPath, What: "it answers"}}, true},
+		{"a", false, []doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, What: "it answers"}}, true},
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
-		done := map[string]bool{signedPathProbe: c.done}
+		done := map[string]bool{doctor.SignedPath: c.done}
 		if s.decide(c.hash, done, c.found); (s.closed != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closed)
 		}

@@ -85,7 +85,7 @@ func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
-		return Finding{"signed_path", NoSignedPath, "the signed path is off, statements take the row security path: " +
+		return Finding{SignedPath, NoSignedPath, "the signed path is off, statements take the row security path: " +
 			what, "Report it with the version of the server."}
 	}
 	var found []Finding

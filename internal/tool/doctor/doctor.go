@@ -30,14 +30,17 @@ type Severity string
 
 // The severities, worst first.
 const (
-	Unsafe       Severity = "unsafe"    // agents are not served
-	Unknown      Severity = "unknown"   // the check failed, so it may be unsafe: agents are not served
-	NoSignedPath Severity = "no_gate"   // agents are served, on the row security path only
-	Warning      Severity = "warning"   // the policy is enforced, something else may be wrong
-	Hardening    Severity = "hardening" // a superuser can reduce what a failure of an enforcement layer would show
-	Advice       Severity = "advice"    // nothing is wrong, but something could be faster
+	Unsafe       Severity = "unsafe"         // agents are not served
+	Unknown      Severity = "unknown"        // the check failed, so it may be unsafe: agents are not served
+	NoSignedPath Severity = "no_signed_path" // agents are served, on the row security path only
+	Warning      Severity = "warning"        // the policy is enforced, something else may be wrong
+	Hardening    Severity = "hardening"      // a superuser can reduce what a failure of an enforcement layer would show
+	Advice       Severity = "advice"         // nothing is wrong, but something could be faster
 	OK           Severity = "ok"
 )
+
+// SignedPath is the ID of the finding about the signed path: without it statements read under row security.
+const SignedPath = "signed_path"
 
 // Finding is a result of a check.
 type Finding struct {

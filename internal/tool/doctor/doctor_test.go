@@ -152,7 +152,7 @@ func TestGateDoorProbe(t *testing.T) {
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := probe(t, db, s); !has(found, "signed_path", doctor.OK) || !has(found, "row_security_path", doctor.OK) {
+	if found := probe(t, db, s); !has(found, doctor.SignedPath, doctor.OK) || !has(found, "row_security_path", doctor.OK) {
 		t.Errorf("%+v", found)
 	}
 	for name, where := range map[string]string{
@@ -162,7 +162,7 @@ func TestGateDoorProbe(t *testing.T) {
 	} {
 		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
 		found := probe(t, db, s)
-		if !has(found, "signed_path", doctor.NoSignedPath) {
+		if !has(found, doctor.SignedPath, doctor.NoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}

@@ -67,7 +67,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		{"pooler", "the connection leads to one server process", p.pooler},
 		{"seal", "a seal made with the newest key is accepted", p.validSeal},
 		{"unsigned_text", "signed views refuse a text that is not signed", p.unsignedReads},
-		{"signed_path", "the signed path runs no expression before it has verified the signature", p.signedPath},
+		{SignedPath, "the signed path runs no expression before it has verified the signature", p.signedPath},
 		{"row_security_path", "row security lets no expression at a hidden row", p.rowSecurityPath},
 		{"leak", "without a seal no row shows", p.rowsWithoutSeal},
 		{"forged_seal", "a forged seal opens nothing", p.forgedSeals},
