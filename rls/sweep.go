@@ -275,7 +275,11 @@ func (s tableSweep) subjectCondition() string {
 		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " +
 			who + "::pg_catalog.uuid END"
 	case "smallint", "integer", "bigint":
-		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + who + "::pg_catalog.int8 END"
+		// Of numbers of 19 digits not all are a bigint: they are compared before they are converted.
+		number := who + "::pg_catalog.numeric OPERATOR"
+		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + who + "::pg_catalog.int8 WHEN " + who +
+			" OPERATOR(pg_catalog.~) '^-?[0-9]{19}$' THEN CASE WHEN " + number + "(pg_catalog.>=) (-9223372036854775808) AND " +
+			number + "(pg_catalog.<=) 9223372036854775807 THEN " + who + "::pg_catalog.int8 END END"
 	case "date":
 	default:
 		return column + "::pg_catalog.text OPERATOR(pg_catalog.=) " + who + " AND " + s.subject() +

@@ -14,7 +14,8 @@ tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycl
 `, "CREATE TABLE notes (id int PRIMARY KEY, about bigint); CREATE INDEX ON notes (about)")
 	control := db.Connect(t, migrations.DefaultControlRole)
 	const left = "SELECT COALESCE(string_agg(about::text, ' ' ORDER BY id), '') FROM notes"
-	for _, number := range []string{"0", "7", "-7", "20261122", "2147483648", "999999999999999999", "-999999999999999999"} {
+	for _, number := range []string{"0", "7", "-7", "20261122", "2147483648", "999999999999999999", "-999999999999999999",
+		"1234567890123456789", "9223372036854775807", "-9223372036854775808"} {
 		if _, err := super.PgConn().Exec(t.Context(), `TRUNCATE notes, pgconsent.sweep_erased;
 			INSERT INTO notes VALUES (1, 1), (2, `+number+`), (3, NULL), (4, -1), (5, `+number+`);
 			INSERT INTO pgconsent.sweep_erased VALUES ('`+number+`', now())`).ReadAll(); err != nil {
@@ -31,6 +32,13 @@ tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycl
 		}
 		if got, err := query(super, left); err != nil || got != "1 -1" {
 			t.Errorf("%s: rows of %q are left (%v)", number, got, err)
+		}
+	}
+	// An id that no row can have is nobody's.
+	for _, id := range []string{"9223372036854775808", "-9223372036854775809", "9999999999999999999", "10000000000000000000", "ada"} {
+		got, err := query(control, "SELECT count(*) FROM pgconsent.sweep_rows('public.notes', '"+id+"', 9)")
+		if err != nil || got != "0" {
+			t.Errorf("%s: %s rows are swept (%v)", id, got, err)
 		}
 	}
 }
