@@ -23,42 +23,62 @@ const binaries = "bin/test"
 // tested is a package with tests.
 type tested struct{ path, dir string }
 
-// test builds the test binaries of the packages, runs them, so many at once, and adds what they tell to the summary.
-func test(ctx context.Context, o options, dir string, sum *summary) error {
-	packages, err := withTests(ctx, o.packages)
-	if err != nil || len(packages) == 0 {
-		return err
-	}
+// job is a package whose tests are to be run.
+type job struct {
+	tested
+	binary string
+}
+
+// test builds the test binaries of all parts, runs them, so many at once and the longest first, and adds what they tell
+// to the summary.
+func test(ctx context.Context, parts []options, dir string, sum *summary) error {
 	root, err := rootFolder(ctx)
 	if err != nil {
 		return err
 	}
-	into := filepath.Join(root, binaries)
-	if o.race {
-		into += "-race"
+	var jobs []job
+	for _, o := range parts {
+		packages, err := withTests(ctx, o.packages)
+		if err != nil {
+			return err
+		}
+		if len(packages) == 0 {
+			continue
+		}
+		into := filepath.Join(root, binaries)
+		if o.race {
+			into += "-race"
+		}
+		if err := link(ctx, o, packages, into); err != nil {
+			sum.unsuccessful = true
+			return err
+		}
+		for _, p := range packages {
+			jobs = append(jobs, job{p, filepath.Join(into, filepath.Base(p.path)+".test")})
+		}
 	}
-	if err := link(ctx, o, packages, into); err != nil {
-		sum.unsuccessful = true
-		return err
+	if len(jobs) == 0 {
+		return nil
 	}
+	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.path) - rank(b.path) })
 	converter, err := output(ctx, "go", "tool", "-n", "test2json")
 	if err != nil {
 		return err
 	}
+	o := parts[0]
 	var group sync.WaitGroup
-	queue := make(chan tested)
+	queue := make(chan job)
 	for range o.parallel {
 		group.Go(func() {
-			for p := range queue {
-				binary := filepath.Join(into, filepath.Base(p.path)+".test")
-				if err := runBinary(ctx, o, p, binary, converter, dir, sum); err != nil && ctx.Err() == nil {
-					sum.broken(p.path, err)
+			for j := range queue {
+				if err := runBinary(ctx, o, j, converter, dir, sum); err != nil && ctx.Err() == nil {
+					sum.broken(j.path, err)
 				}
 			}
 		})
 	}
-	for _, p := range packages {
-		queue <- p
+	for _, j := range jobs {
+		queue <- j
 	}
 	close(queue)
 	group.Wait()
@@ -114,12 +134,12 @@ func link(ctx context.Context, o options, packages []tested, into string) error 
 }
 
 // runBinary runs the tests of a package, in its folder.
-func runBinary(ctx context.Context, o options, p tested, binary, converter, dir string, sum *summary) error {
+func runBinary(ctx context.Context, o options, p job, converter, dir string, sum *summary) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	args := []string{"-t", "-p", p.path, self, binary, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=90m"}
+	args := []string{"-t", "-p", p.path, self, p.binary, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=90m"}
 	if !o.all {
 		args = append(args, "-test.short")
 	}

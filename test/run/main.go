@@ -92,11 +92,9 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 		return false, err
 	}
 	sum := newSummary(os.Stdout, filepath.Join(dir, "usage"))
-	for _, part := range parts(o) {
-		if err := test(ctx, part, dir, sum); err != nil {
-			sum.print(o.times) // as far as it came
-			return false, err
-		}
+	if err := test(ctx, parts(o), dir, sum); err != nil {
+		sum.print(o.times) // as far as it came
+		return false, err
 	}
 	sum.print(o.times)
 	fmt.Printf("test: %s after %s\n", map[bool]string{true: "passed", false: "FAILED"}[ok && sum.passed()], time.Since(began).Round(time.Second))
@@ -113,28 +111,28 @@ var concurrent = []string{
 
 // longest are the packages whose tests take longest. They begin first, or the end of the run would wait for one alone.
 var longest = []string{
-	"test/e2e", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
-	"test/attacks", "test/noninterference", "test/oracle", "internal/record/audit", "internal/face/mcp", "internal/registry/sweep",
+	"test/e2e", "test/attacks", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
+	"test/noninterference", "test/oracle", "internal/record/audit", "internal/face/mcp", "internal/registry/sweep",
 }
 
-// list returns the packages that patterns mean, the longest first.
+// list returns the packages that patterns mean.
 func list(ctx context.Context, patterns []string) ([]string, error) {
 	out, err := output(ctx, "go", append([]string{"list"}, patterns...)...)
 	if err != nil {
 		return nil, err
 	}
-	packages := strings.Fields(out)
-	rank := func(pkg string) int {
-		if i := slices.Index(longest, short(pkg)); i >= 0 {
-			return i
-		}
-		return len(longest)
-	}
-	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
-	return packages, nil
+	return strings.Fields(out), nil
 }
 
-// parts are what a run consists of.
+// rank is the place of a package in the order in which they begin.
+func rank(pkg string) int {
+	if i := slices.Index(longest, short(pkg)); i >= 0 {
+		return i
+	}
+	return len(longest)
+}
+
+// parts are what a run consists of: what is built without the race detector, and with it.
 func parts(o options) []options {
 	if !o.race {
 		return []options{o}
