@@ -172,7 +172,7 @@ func randomScripts(t *testing.T, p *proxied, n int) {
 
 // conversations are the seeds of so many conversations; longer runs make more.
 func conversations(by int) iter.Seq[int] {
-	first, n := int(tier.Seed()-1)<<20, tier.Count(by, 3*by, 20*by)
+	first, n := int(tier.Seed()-1)<<20, tier.Count(by, 2*by, 20*by)
 	return func(yield func(int) bool) {
 		for i := range n {
 			if !yield(first + i) {

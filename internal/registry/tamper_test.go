@@ -357,7 +357,7 @@ func TestTamperingIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each := tier.Count(110, 1120, 10_000)
+	each := tier.Count(110, 440, 10_000)
 	total := 0
 	for class, tamper := range tamperings {
 		random := rand.New(rand.NewPCG(5, uint64(len(class))))

@@ -146,7 +146,7 @@ func suspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
 // TestHistory plays histories of each way.
 func TestHistory(t *testing.T) {
 	tier.All(t)
-	trials, seed := tier.Count(2, 8, 100), tier.Seed()
+	trials, seed := tier.Count(2, 4, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup})
 	second := serveOn(t, first.db, options{})
@@ -164,7 +164,7 @@ func TestHistory(t *testing.T) {
 // seeds/001:213-216.
 func TestHistoryOfTheRegistry(t *testing.T) {
 	tier.All(t)
-	trials, seed := tier.Count(1, 4, 100), tier.Seed()
+	trials, seed := tier.Count(1, 2, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
 	first := start(t, options{after: historySetup, policy: registryHistory})
 	second := serveOn(t, first.db, options{policy: registryHistory})

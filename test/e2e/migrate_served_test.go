@@ -53,7 +53,7 @@ func TestMigrateRefusesNobody(t *testing.T) {
 			return answer
 		})
 	}
-	for round := range tier.Count(3, 12, 100) {
+	for round := range tier.Count(3, 6, 100) {
 		if round%3 == 2 {
 			harness.Exec(t, d.DB, "CREATE INDEX ON letters (subject); ALTER TABLE orgs ADD COLUMN more_"+
 				string(rune('a'+round%26))+"_"+strings.Repeat("x", round/26)+" int")

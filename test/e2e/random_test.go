@@ -15,7 +15,7 @@ import (
 // PostgreSQL is free, so that lists are cut only in a total order.
 func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 	tier.All(t)
-	n, seed := tier.Count(40, 300, 10_000), tier.Seed()
+	n, seed := tier.Count(40, 150, 10_000), tier.Seed()
 	t.Logf("%d statements, seed %d", n, seed)
 	in := reading(t, options{})
 	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)

@@ -45,7 +45,7 @@ func TestRandomMessages(t *testing.T) {
 	if tier.Quick() {
 		settings = every[:2]
 	}
-	t.Log(Run(t, Config{Sequences: tier.Count(10, 160, 10_000), Seed: s, Length: 40, Settings: settings}))
+	t.Log(Run(t, Config{Sequences: tier.Count(10, 80, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
 // What was found once stays closed.

@@ -27,7 +27,7 @@ func TestNoninterference(t *testing.T) {
 		t.Log(Run(t, Config{Cases: *cases, Seed: from(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
 	}
-	cfg := Config{Cases: tier.Count(40, 960, 10_000), Seed: from(t), Modes: modes}
+	cfg := Config{Cases: tier.Count(40, 480, 10_000), Seed: from(t), Modes: modes}
 	if tier.Quick() {
 		cfg.PerTable = 1 // so that each mode has its turn
 	}
@@ -42,7 +42,7 @@ func TestNoninterference(t *testing.T) {
 // key.
 func TestValues(t *testing.T) {
 	tier.All(t)
-	cfg := Config{Cases: tier.Count(60, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
+	cfg := Config{Cases: tier.Count(60, 120, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
 	if *cases > 0 {
 		cfg.Cases, cfg.Save, cfg.Progress = *cases, *save, os.Stderr
 	}

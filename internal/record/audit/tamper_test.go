@@ -130,7 +130,7 @@ func TestTamperings(t *testing.T) {
 		lines := strings.SplitAfter(string(b), "\n")
 		whole, sizes = append(whole, lines[:len(lines)-1]...), append(sizes, len(lines)-1)
 	}
-	rounds := tier.Count(100, 1700, 10000)
+	rounds := tier.Count(100, 600, 10000)
 	r := rand.New(rand.NewPCG(5, 4))
 	for class, tamper := range tamperings {
 		work, written := t.TempDir(), map[int]string{}
