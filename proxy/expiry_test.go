@@ -34,7 +34,7 @@ func (s *shortLived) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal,
 // walled is a table with one row, which exists in transactions that begin under a valid seal.
 const walled = "SELECT count(*) AS n FROM walled"
 
-func withWall(t *testing.T, life time.Duration) *proxied {
+func withExpiry(t *testing.T, life time.Duration) *proxied {
 	p := start(t)
 	p.edit = func(r *Route) {
 		open := r.Open
@@ -64,7 +64,7 @@ func synced(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, 
 // TestNoTransactionUnderAnOldSeal: what a client sends at once never begins a transaction under a seal that has expired,
 // which would look like an empty table.
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
-	p := withWall(t, 6*time.Second) // a busy machine plays a script within it
+	p := withExpiry(t, 6*time.Second) // a busy machine plays a script within it
 	const (
 		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
 		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
@@ -235,7 +235,7 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 
 // TestSealsUnderLoad plays random conversations with pauses: the row is there, or there is an error.
 func TestSealsUnderLoad(t *testing.T) {
-	p := withWall(t, 300*time.Millisecond)
+	p := withExpiry(t, 300*time.Millisecond)
 	for n := range 8 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -314,7 +314,7 @@ func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 // the row is there, or there is an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
 	tier.All(t)
-	p := withWall(t, 300*time.Millisecond)
+	p := withExpiry(t, 300*time.Millisecond)
 	edit := p.edit
 	p.edit = func(r *Route) {
 		edit(r)

@@ -13,14 +13,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-func careful(j *judge) { j.careful = true }
+func hardened(j *judge) { j.hardened = true }
 
 // TestScriptsWithHardenedPlans: what gets a hardened plan is answered as without, message by message, positions and states of
 // transactions too.
 func TestScriptsWithHardenedPlans(t *testing.T) {
-	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
-	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) })), same)
-	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(false) })), same)
+	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
+	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) })), same)
+	playScripts(t, start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(false) })), same)
 }
 
 // TestRandomScriptsWithHardenedPlans is the same of made up conversations. What differs is a cursor that is declared behind
@@ -28,7 +28,7 @@ func TestScriptsWithHardenedPlans(t *testing.T) {
 // care make one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
-	for i, p := range []*proxied{start(t, withJudge(careful)), start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) }))} {
+	for i, p := range []*proxied{start(t, withJudge(hardened)), start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) }))} {
 		for seed := range conversations(100) {
 			script := conversation(rand.New(rand.NewPCG(uint64(seed), 13)))
 			for _, round := range script {
@@ -52,7 +52,7 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 // TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of care.
 func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
-	p := start(t, withJudge(careful))
+	p := start(t, withJudge(hardened))
 	for name, script := range copyScripts {
 		t.Run(name, func(t *testing.T) {
 			direct, through := p.direct(t), p.raw(t)
@@ -72,7 +72,7 @@ func TestHardeningHolds(t *testing.T) {
 		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
 	for _, bound := range []verdict.Bound{{}, wide(true), wide(false)} {
-		p := start(t, withJudge(func(j *judge) { j.careful, j.bound = true, bound }))
+		p := start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, bound }))
 		c := p.raw(t)
 		parse := []pgx3.FrontendMessage{pa("s", asks), sy}
 		c.play(t, []round{upToReady(1, parse...)})
@@ -124,7 +124,7 @@ func TestHardeningHolds(t *testing.T) {
 		}
 	}
 	// They end with their transaction.
-	c := start(t, withJudge(careful)).raw(t)
+	c := start(t, withJudge(hardened)).raw(t)
 	for _, line := range c.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("SHOW cpu_operator_cost"))}) {
 		if line == `D ["0"]` {
 			t.Error("they hold for what comes after")
@@ -134,7 +134,7 @@ func TestHardeningHolds(t *testing.T) {
 
 // TestErrorsOfHardening: where the settings fail, the client has the error in the place of its own, and goes on.
 func TestErrorsOfHardening(t *testing.T) {
-	p := start(t, withJudge(careful))
+	p := start(t, withJudge(hardened))
 	for name, script := range map[string][]round{
 		"aborted": {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")),
 			upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 2"))},
@@ -164,7 +164,7 @@ func TestErrorsOfHardening(t *testing.T) {
 // TestNothingWaitsForHardening: the server keeps back the answer to the settings of care that go before a Bind; what has to
 // know of the transaction does not wait for it, and nothing of them shows.
 func TestNothingWaitsForHardening(t *testing.T) {
-	p := start(t, withJudge(careful))
+	p := start(t, withJudge(hardened))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
 	for _, behind := range [][]pgx3.FrontendMessage{
 		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {

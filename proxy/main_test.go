@@ -46,7 +46,7 @@ type judge struct {
 
 	bound                     verdict.Bound
 	prefix                    string // put in front of every text
-	careful                   bool   // every statement gets a hardened plan
+	hardened                   bool   // every statement gets a hardened plan
 	ttl                       time.Duration
 	seals                     atomic.Int32
 	badSeal                   atomic.Bool
@@ -159,8 +159,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 		}
 		v.Text = j.prefix + strings.Join(texts, ";")
 		for i := range v.Effects {
-			if j.careful {
-				withCaution(&v.Effects[i], texts[i])
+			if j.hardened {
+				withHardenedPlan(&v.Effects[i], texts[i])
 			}
 		}
 		if len(parts) > 1 {
@@ -170,8 +170,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 	return v
 }
 
-// withCaution has a statement given a hardened plan, if it is planned.
-func withCaution(e *verdict.Effect, text string) {
+// withHardenedPlan has a statement given a hardened plan, if it is planned.
+func withHardenedPlan(e *verdict.Effect, text string) {
 	switch e.Kind {
 	case verdict.NoEffect:
 		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
@@ -386,8 +386,8 @@ var makeRoles = sync.OnceValue(func() error {
 	return err
 })
 
-// careful makes in the database what a statement that gets a hardened plan comes behind.
-func (p *proxied) careful() {
+// hardened makes in the database what a statement that gets a hardened plan comes behind.
+func (p *proxied) hardened() {
 	p.t.Helper()
 	base, err := os.ReadFile("../migrations/sql/0001_base_0_1.sql")
 	if err != nil {
@@ -415,7 +415,7 @@ func start(t testing.TB, options ...func(*proxied, *Config)) *proxied {
 		t.Fatal(err)
 	}
 	p := &proxied{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
-	p.careful()
+	p.hardened()
 	before := goleak.IgnoreCurrent()
 	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, o := range options {

@@ -400,12 +400,12 @@ func TestHardenedPlans(t *testing.T) {
 			!strings.Contains(result.HardenedReason, c.want):
 			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
 		}
-		cautious := false
+		hardened := false
 		for _, e := range result.Effects {
-			cautious = cautious || e.HardenedPlan != verdict.NotHardened || e.Body != nil && e.Body.HasHardenedPlan()
+			hardened = hardened || e.HardenedPlan != verdict.NotHardened || e.Body != nil && e.Body.HasHardenedPlan()
 		}
-		if cautious != (result.HardenedReason != "") {
-			t.Errorf("%s: care %q, and its effects say %t", c.sql, result.HardenedReason, cautious)
+		if hardened != (result.HardenedReason != "") {
+			t.Errorf("%s: care %q, and its effects say %t", c.sql, result.HardenedReason, hardened)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or
 // asked for on the way may not.
-func TestOutputsTakeTheDoor(t *testing.T) {
+func TestOutputsTakeTheSignedPath(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
 	cases := map[string]bool{
 		"SELECT id, ts_headline('english', body, plainto_tsquery('english', $1)) FROM memories WHERE body ILIKE " +

@@ -11,11 +11,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// leak-safe and what is not, by what stands for it in doorPlaces: a condition, a text that is compared, sorted or cut, and
+// leak-safe and what is not, by what stands for it in pathPlaces: a condition, a text that is compared, sorted or cut, and
 // a text that is only handed on. What is not leak-safe may fail for some value, has no equality, or has one that may not
 // be compared with.
 var (
-	vettedFor   = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
+	leakSafeFor   = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	unvettedFor = map[string][]string{
 		"{c}": {"title ~ '(?=a)'", "icu = 'a'", "title::boolean", "score = fee", "occurred_at > now() - '3000000 years'", "'a'::public.uuid IS NULL",
 			"octet_length(title) > 3", "public.octet_length(title) > 3", "1 < (SELECT sum(1.5) FROM people)", "1 < (SELECT avg(1.5) FROM people)"},
@@ -26,9 +26,9 @@ var (
 	}
 )
 
-// doorPlaces are where an expression may stand in a text that takes the signed path. Each has title once, in what is put
+// pathPlaces are where an expression may stand in a text that takes the signed path. Each has title once, in what is put
 // there.
-var doorPlaces = []string{
+var pathPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
 	"SELECT id, {r} FROM memories",
@@ -130,7 +130,7 @@ var doorPlaces = []string{
 	"SELECT a.id FROM (SELECT {t} AS name, id FROM memories) AS a JOIN people AS b USING (name)",
 }
 
-// outputPlaces are those of doorPlaces that are computed of rows which have passed everything, and neither sorted nor
+// outputPlaces are those of pathPlaces that are computed of rows which have passed everything, and neither sorted nor
 // grouped by.
 var outputPlaces = []string{
 	"SELECT {r} FROM memories",
@@ -179,8 +179,8 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 	}
 	r = New(r.snap, pol, AlwaysSigned) // agents may call a function of others that is named like one of the list
 	seen, fields := map[string]bool{}, map[string]bool{}
-	for _, place := range doorPlaces {
-		for what, leakSafe := range vettedFor {
+	for _, place := range pathPlaces {
+		for what, leakSafe := range leakSafeFor {
 			if !strings.Contains(place, what) {
 				continue
 			}

@@ -29,7 +29,7 @@ func TestProxiesSayWhatTheyServe(t *testing.T) {
 // TestAPolicyThatNamesANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the
 // log says what it waits for, and it is in force once it is installed.
 func TestAPolicyThatNamesANewColumnWaits(t *testing.T) {
-	w := doors(t)
+	w := withSignedViews(t)
 	d := w.db0(t)
 	w.exec("ALTER TABLE public.memories ADD COLUMN shown boolean DEFAULT true")
 	eventually(t, "the column is left out", func() bool {

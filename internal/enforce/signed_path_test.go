@@ -31,25 +31,25 @@ func TestGateShuts(t *testing.T) {
 		}
 	})
 	c := w.client("caregiver")
-	door := func(sql string) verdict.Path { return c.Decide(t.Context(), sql, verdict.Simple).Path }
-	eventually(t, "the signed path", func() bool { return door(titles) == verdict.PathSigned })
+	path := func(sql string) verdict.Path { return c.Decide(t.Context(), sql, verdict.Simple).Path }
+	eventually(t, "the signed path", func() bool { return path(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
 	off.set(true)
 	w.exec("CREATE INDEX another ON public.people (name)")
-	eventually(t, "row security", func() bool { return door(titles) == verdict.PathRowSecurity })
+	eventually(t, "row security", func() bool { return path(titles) == verdict.PathRowSecurity })
 	c.want(titles, "lake", "sea")
 	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the signed path is off") {
-		t.Error("the door shut quietly")
+		t.Error("the path shut quietly")
 	}
 	off.set(false)
 	w.exec("DROP INDEX public.another")
-	eventually(t, "the signed path again", func() bool { return door(titles) == verdict.PathSigned })
+	eventually(t, "the signed path again", func() bool { return path(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
 }
 
-// TestGateStaysShut: a policy that is read again does not open the door, and a door that shuts with nothing else
+// TestSignedPathStaysOff: a policy that is read again does not open the path, and a path that shuts with nothing else
 // changed is shut for what was decided before.
-func TestGateStaysShut(t *testing.T) {
+func TestSignedPathStaysOff(t *testing.T) {
 	tier.All(t)
 	var off syncFlag
 	w := start(t, func(w *world) {
@@ -65,20 +65,20 @@ func TestGateStaysShut(t *testing.T) {
 		}
 	})
 	c := w.client("caregiver")
-	door := func() verdict.Path {
+	path := func() verdict.Path {
 		c.seal() // with the rights of now
 		return c.Decide(t.Context(), titles, verdict.Simple).Path
 	}
-	if got := door(); got != verdict.PathSigned {
-		t.Fatalf("it takes the door %v", got)
+	if got := path(); got != verdict.PathSigned {
+		t.Fatalf("it takes the path %v", got)
 	}
 	off.set(true)
 	w.write(strings.Replace(rules, "\ntables:", "\nlimits: [ { per: agent, statements: 1000 } ]\ntables:", 1))
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if got := door(); got != verdict.PathRowSecurity {
-		t.Errorf("after a reload it takes the door %v", got)
+	if got := path(); got != verdict.PathRowSecurity {
+		t.Errorf("after a reload it takes the path %v", got)
 	}
 
 	d := w.databases["memories"]
@@ -91,8 +91,8 @@ func TestGateStaysShut(t *testing.T) {
 		if err := d.refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := door(); got != want {
-			t.Errorf("shut %v: it takes the door %v", off.get(), got)
+		if got := path(); got != want {
+			t.Errorf("shut %v: it takes the path %v", off.get(), got)
 		}
 	}
 	off.set(false)
@@ -114,7 +114,7 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 	for _, q := range []struct {
 		sql   string
 		types []uint32
-		door  verdict.Path
+		path  verdict.Path
 	}{
 		{"SELECT title FROM memories WHERE id = $1", nil, verdict.PathSigned},
 		{"SELECT title FROM memories WHERE id = $1", []uint32{0}, verdict.PathSigned},
@@ -144,17 +144,17 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 		if len(q.types) > 0 {
 			v = c.Declare(t.Context(), v, q.types)
 		}
-		if !v.Allowed() || v.Path != q.door {
-			t.Errorf("%s with %v: door %s, want %s (%v)", q.sql, q.types, v.Path, q.door, v.Refusal)
+		if !v.Allowed() || v.Path != q.path {
+			t.Errorf("%s with %v: path %s, want %s (%v)", q.sql, q.types, v.Path, q.path, v.Refusal)
 		}
 		if again := c.Recheck(t.Context(), v); again.Text != v.Text {
-			t.Errorf("%s with %v: judged again it takes the other door", q.sql, q.types)
+			t.Errorf("%s with %v: judged again it takes the other path", q.sql, q.types)
 		}
 	}
 }
 
 // TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the signed path was not leak-safe for
-// takes the other, at whichever place it stands among others, declared or left to the server, through either door.
+// takes the other, at whichever place it stands among others, declared or left to the server, through either path.
 func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -165,7 +165,7 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	})
 	c := w.client("caregiver")
 	const xid, nothing, numeric = 28, 4_000_000_000, 1700
-	for sql, door := range map[string]verdict.Path{
+	for sql, path := range map[string]verdict.Path{
 		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                     verdict.PathSigned,
 		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ '(?=a)'": verdict.PathRowSecurity,
 	} {
@@ -174,14 +174,14 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 				for n := at + 1; n <= 4; n++ {
 					types := slices.Repeat([]uint32{others}, n)
 					v := c.Decide(t.Context(), sql, verdict.Extended)
-					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Path != door || now.Path != door {
-						t.Fatalf("%s with %v: door %s, %v", sql, types, now.Path, now.Refusal)
+					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Path != path || now.Path != path {
+						t.Fatalf("%s with %v: path %s, %v", sql, types, now.Path, now.Refusal)
 					}
 					for _, odd := range []uint32{xid, nothing, numeric} {
 						types[at] = odd
 						now := c.Declare(t.Context(), v, types)
 						if now.Allowed() != (odd == numeric) || now.Allowed() && now.Path != verdict.PathRowSecurity {
-							t.Errorf("%s (door %s) with %v: door %s, %v", sql, door, types, now.Path, now.Refusal)
+							t.Errorf("%s (path %s) with %v: path %s, %v", sql, path, types, now.Path, now.Refusal)
 						}
 					}
 				}
@@ -259,13 +259,13 @@ func TestPlainVerdictsStayPlain(t *testing.T) {
 	v := c.Decide(t.Context(), titles, verdict.Extended)
 	plain := c.ByRowSecurity(t.Context(), v, nil)
 	if v.Path != verdict.PathSigned || plain.Path != verdict.PathRowSecurity {
-		t.Fatalf("%s takes the door %v, %v when plain", titles, v.Path, plain.Path)
+		t.Fatalf("%s takes the path %v, %v when plain", titles, v.Path, plain.Path)
 	}
 	w.exec("CREATE INDEX another ON public.people (name)")
 	w.lookAgain(t)
 	c.seal()
 	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Path != verdict.PathRowSecurity {
-		t.Errorf("it takes the door %v now; %v", again.Path, again.Refusal)
+		t.Errorf("it takes the path %v now; %v", again.Path, again.Refusal)
 	}
 	c.want(titles, "lake", "sea")
 }

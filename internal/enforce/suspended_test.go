@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// doors serves the rules by doors, whose views list columns.
-func doors(t *testing.T) *world {
+// withSignedViews serves the rules by signed views, which list columns.
+func withSignedViews(t *testing.T) *world {
 	t.Helper()
 	return start(t, func(w *world) {
 		w.cfg.Mode = rewrite.Auto
@@ -41,7 +41,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 			"ALTER TABLE public.people RENAME agreed TO consent_status", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := doors(t)
+			w := withSignedViews(t)
 			d := w.db0(t)
 			c := w.client("caregiver")
 			prepared := c.Decide(t.Context(), people, verdict.Extended)
@@ -92,7 +92,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 // TestAStartWhileTheSchemaDoesNotFit: a proxy that is started after a change suspends the same tables as one that was
 // running, and serves the rest; and it serves all of it once the change is undone.
 func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
-	w := doors(t)
+	w := withSignedViews(t)
 	w.client("caregiver").want(titles, "lake", "sea")
 	eventually(t, "the catalogs are remembered", func() bool {
 		var n int
@@ -209,7 +209,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 // TestWhatConcernsAllIsNotSuspended: where what has changed is no table, or another policy is installed, nobody is
 // served.
 func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
-	w := doors(t)
+	w := withSignedViews(t)
 	d := w.db0(t)
 	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; CREATE FUNCTION " +
 		"public.title(public.people) RETURNS text LANGUAGE sql AS 'SELECT 1'")

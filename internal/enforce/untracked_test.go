@@ -74,7 +74,7 @@ func TestWhatMayReadUnsaid(t *testing.T) {
 // TestWhichCallsAreAskedAbout: a statement that reads a table is held by the table's row policies, which ask whether
 // the catalogs have changed; one of several may be prepared, and run later without the others.
 func TestWhichCallsAreAskedAbout(t *testing.T) {
-	w := doors(t)
+	w := withSignedViews(t)
 	v, refused := w.db0(t).current()
 	if refused != nil {
 		t.Fatal(refused)

@@ -127,7 +127,7 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 			statements = append(statements, called(sql, c.name))
 		}
 	}
-	for _, mode := range doorsFirst() {
+	for _, mode := range signedFirst() {
 		got, judged := askReached(t, mode, policy+views+" }\n", schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
@@ -140,8 +140,8 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 	}
 }
 
-// doorsFirst are the modes of such tests: doors alone in the quick run.
-func doorsFirst() []instance.Mode {
+// signedFirst are the modes of such tests: the signed path alone in the quick run.
+func signedFirst() []instance.Mode {
 	if tier.Quick() {
 		return []instance.Mode{instance.Auto}
 	}
@@ -164,7 +164,7 @@ func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
 	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
 	reads := []string{"SELECT id FROM q WHERE ds = '{5}'", "SELECT COALESCE(h, '(5,6)') FROM q",
 		"SELECT id FROM q WHERE s && '[3,4]'", "SELECT sm = '{[3,4]}' FROM q", "DELETE FROM q WHERE ds = '{5}'", "SELECT array_append(ds, '5') FROM q"}
-	for _, mode := range doorsFirst() {
+	for _, mode := range signedFirst() {
 		var got [2][]string
 		var asked []string
 		for i, hidden := range []string{"122", "123"} {

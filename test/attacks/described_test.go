@@ -104,9 +104,9 @@ func TestNoSettingTellsOfHardening(t *testing.T) {
 	instance.Exec(t, db, describedSchema)
 	d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}
 	agent := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
-	const careful = "SELECT count(*) FROM notes WHERE a = 1 / (SELECT min(a) FROM notes)"
+	const hardened = "SELECT count(*) FROM notes WHERE a = 1 / (SELECT min(a) FROM notes)"
 	m := instance.Compile(t, d, instance.Auto)
-	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(careful, false); refused != nil || result.HardenedReason == "" {
+	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(hardened, false); refused != nil || result.HardenedReason == "" {
 		t.Fatal("it is not planned with care")
 	}
 	var asks []string
@@ -120,7 +120,7 @@ func TestNoSettingTellsOfHardening(t *testing.T) {
 		"SELECT min_val, reset_val, context FROM pg_settings WHERE name ~ 'plan_cache|bitmapscan|operator_cost'")
 	for _, ask := range asks {
 		var got []string
-		for _, first := range []string{careful, "SELECT count(*) FROM notes"} {
+		for _, first := range []string{hardened, "SELECT count(*) FROM notes"} {
 			instance.Ask(agent, "BEGIN")
 			if answer := instance.Ask(agent, first); answer.Refused() {
 				t.Fatal(answer)

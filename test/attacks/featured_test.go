@@ -96,7 +96,7 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 		}
 		statements = append(statements, "SELECT * FROM "+table.name+" ORDER BY 1")
 	}
-	for _, mode := range doorsFirst() {
+	for _, mode := range signedFirst() {
 		var got [2][]string
 		var judged []string
 		byKey, answered := 0, 0

@@ -535,7 +535,7 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 // Whatever a statement says, what it works out for a hidden row shows in nothing: no error, no lock, no number drawn.
 func TestHiddenRowsReachNothing(t *testing.T) {
 	tier.All(t)
-	for m, mode := range doorsFirst() {
+	for m, mode := range signedFirst() {
 		for k, f := range reachedBy {
 			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 12) { // by night each in all modes
 				continue

@@ -96,7 +96,7 @@ var plain = []struct{ name, sql string }{
 // What runs by a function in SQL that seems plain runs with care; one that is plain needs none.
 func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 	tier.All(t)
-	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, careless bool) {
+	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, unhardened bool) {
 		schema, policy := broughtBy+notPlain+more+quietTable, reachedDear+quietPolicy
 		var statements []string
 		for _, c := range cases {
@@ -109,7 +109,7 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 			for _, sql := range []string{"SELECT id FROM T WHERE x = 1",
 				"SELECT count(*) FROM T WHERE note LIKE '%a%'", "DELETE FROM T WHERE id = 77",
 				"UPDATE T SET x = 7 WHERE id = 1", "SELECT id FROM (SELECT id, x FROM T UNION ALL SELECT id, x FROM T) q WHERE x > 1"} {
-				if careless {
+				if unhardened {
 					sql = strings.Replace(sql, "x = 7", "note = 'z'", 1)
 				}
 				statements = append(statements, called(sql, c.name))
@@ -120,7 +120,7 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
 				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "care: ") != careless {
+			if strings.HasSuffix(judged[k], "care: ") != unhardened {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}

@@ -176,7 +176,7 @@ var foundStatements = []string{
 	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",
 }
 
-// The same where few rows of many are found, so that the text has another door and a hint in one twin: what is
+// The same where few rows of many are found, so that the text has another path and a hint in one twin: what is
 // described, with the numbers of its tables and columns, what is said of mistakes and where, and what catalogs have of
 // the session.
 func TestHowMuchIsReadTellsNothing(t *testing.T) {
@@ -195,7 +195,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		}
 	}
 	var got [2][]string
-	var doors, sought [2]int
+	var signed, sought [2]int
 	for i, hidden := range []int{0, 40000} {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, foundSchema+fmt.Sprintf(
@@ -214,7 +214,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 			got[i] = append(got[i], describedByNames(t, c, sql, names))
 			result, refused := r.Rewrite(sql, true)
 			if refused == nil && result.Path == verdict.PathSigned {
-				doors[i]++
+				signed[i]++
 			}
 			if refused == nil && result.UseIndex {
 				sought[i]++
@@ -226,8 +226,8 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 			t.Errorf("%s\n   %s\n   %s", sql, instance.Shorten(got[0][k]), instance.Shorten(got[1][k]))
 		}
 	}
-	if doors[1] < doors[0]+20 || sought[1] < sought[0]+5 {
-		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), doors, sought)
+	if signed[1] < signed[0]+20 || sought[1] < sought[0]+5 {
+		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), signed, sought)
 	}
 }
 

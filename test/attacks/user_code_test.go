@@ -36,7 +36,7 @@ func asWrites(sql string) (out []string) {
 func TestWritesAskAsReadsDo(t *testing.T) {
 	tier.All(t)
 	for m, mode := range instance.Modes(instance.Auto, instance.Both) {
-		careless, asked := 0, 0
+		unhardened, asked := 0, 0
 		for k, f := range reachedBy {
 			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 18) || strings.Contains(f.sql, "fcomp") {
 				continue
@@ -56,13 +56,13 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 						t.Errorf("%s {%s}\n   %s\n   %s", sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 					}
 					if strings.HasSuffix(judged[k], "care: ") {
-						careless++
+						unhardened++
 					}
 					asked++
 				}
 			})
 		}
-		t.Logf("%s: %d writes, %d of them without care", mode.Name, asked, careless)
+		t.Logf("%s: %d writes, %d of them without care", mode.Name, asked, unhardened)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 			if strings.Contains(got[0][k], "ERROR 42") || strings.Contains(got[0][k], "ERROR 0A000") || strings.Contains(got[0][k], "ERROR XX000") {
 				t.Errorf("%s: %s is not asked: %s", mode.Name, sql, instance.OneLine(got[0][k]))
 			}
-			if careless := strings.HasSuffix(judged[k], "care: "); careless != (k >= plain) {
+			if unhardened := strings.HasSuffix(judged[k], "care: "); unhardened != (k >= plain) {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}

@@ -446,7 +446,7 @@ func gatedForOwner(t testing.TB, in *instance) string {
 // A person whom the agent cannot see still hides the memory: the trap of a predicate that runs with the agent's rights.
 // seeds/000:46.
 func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
-	for name, o := range map[string]options{"both": {}, "rls": {mode: modeRLS}, "injected": {mode: modeInjected, walls: wallsSealOnly}} {
+	for name, o := range map[string]options{"both": {}, "rls": {mode: modeRLS}, "injected": {mode: modeInjected, rowSecurity: withoutPolicies}} {
 		t.Run(name, func(t *testing.T) {
 			in := reading(t, o)
 			agent := &pgxClient{t: t, conn: in.pgx(t, "caregiver")}

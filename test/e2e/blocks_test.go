@@ -64,8 +64,8 @@ func TestBlocks(t *testing.T) {
 	tier.All(t)
 	attributes := map[string]string{"tenant": "acme", "contexts": `{"work","x|y=z#","100% \"sure\", {a} \\"}`}
 	for name, o := range map[string]options{
-		"both": {}, "doors": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
-			mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
+		"both": {}, "auto": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
+			mode: modeRLS}, "text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy, o.attributes = blocksSetup, blocksPolicy, attributes

@@ -81,8 +81,8 @@ tables:
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
-		"both": {}, "doors": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
-			mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
+		"both": {}, "auto": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
+			mode: modeRLS}, "text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if o.mode != rewrite.Both && o.mode != rewrite.Auto {

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A status of a domain is compared as the type under it, on both walls, in consent by a status of another table and in
+// A status of a domain is compared as the type under it, by row security and in the text, in consent by a status of another table and in
 // shared.
 func TestStatusOfADomain(t *testing.T) {
 	tier.All(t)

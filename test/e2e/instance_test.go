@@ -41,11 +41,11 @@ const (
 
 // options say how an instance differs from what serve would start.
 type options struct {
-	mode   rewrite.Mode // Both by default
-	walls  rls.Mode     // Enforce by default
-	policy string       // instead of the world's
-	setup  string       // SQL run by the superuser after the world is loaded, before migrate
-	after  string       // SQL run by the superuser after migrate
+	mode        rewrite.Mode // Both by default
+	rowSecurity rls.Mode     // Enforce by default
+	policy      string       // instead of the world's
+	setup       string       // SQL run by the superuser after the world is loaded, before migrate
+	after       string       // SQL run by the superuser after migrate
 
 	refresh time.Duration // between two looks at the catalogs, 5 s by default
 
@@ -120,11 +120,11 @@ func start(t testing.TB, o options) *instance {
 }
 
 // reading is an instance that tests share which change nothing in it, nor look at the whole audit: of the world's
-// policy, in the mode and with the walls of o. The tap is each test's own.
+// policy, in the mode and with the row security of o. The tap is each test's own.
 func reading(t testing.TB, o options) *instance {
 	t.Helper()
-	o = options{mode: o.mode, walls: o.walls}
-	shared := *harness.Reading(t, fmt.Sprintf("arcive, mode %d, walls %d", o.mode, o.walls), func(t testing.TB) (*instance, *pgtest.DB) {
+	o = options{mode: o.mode, rowSecurity: o.rowSecurity}
+	shared := *harness.Reading(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
 		in := start(t, o)
 		return in, in.db
 	})
@@ -137,7 +137,7 @@ func reading(t testing.TB, o options) *instance {
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	t.Helper()
 	file := policyFile(t, o.policy)
-	harness.Install(t, arcive(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, RowSecurity: o.walls})
+	harness.Install(t, arcive(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, RowSecurity: o.rowSecurity})
 	if o.after != "" {
 		super(t, db, o.after)
 	}
@@ -156,7 +156,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: agentsOf(t, o),
-		Audit:  log, Log: logger, Mode: o.mode, RowSecurity: o.walls, Refresh: cmp.Or(o.refresh, 5*time.Second),
+		Audit:  log, Log: logger, Mode: o.mode, RowSecurity: o.rowSecurity, Refresh: cmp.Or(o.refresh, 5*time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ import (
 // The operations of package privacy over the world kernle, each as its caller through the proxy: what HTTP, MCP and the
 // command line do. Points d, h, i and k.
 
-// desk is the world's, with the proxy and the roles of the test's database.
-func (k *kernle) desk(compiled *policy.Policy) *privacy.Service {
+// service is the world's, with the proxy and the roles of the test's database.
+func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
 	logins := map[string]map[string]string{}
 	w, err := world.Get("kernle")
 	if err != nil {
@@ -48,7 +48,7 @@ func (k *kernle) desk(compiled *policy.Policy) *privacy.Service {
 	}
 }
 
-// startPrivacy is the world behind a proxy, and the desk.
+// startPrivacy is the world behind a proxy, and the service.
 func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Service) {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
@@ -67,7 +67,7 @@ func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Service) {
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "kernle", Attributes: a.Attributes})
 	}
 	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
-	return k, k.desk(m.Policy)
+	return k, k.service(m.Policy)
 }
 
 func agentCaller(name string) identity.Caller {
@@ -700,8 +700,8 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 // is told so, in time, and nothing was changed; consent is withdrawn all the same, since nobody else changes its
 // record.
 func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
-	k, desk := startPrivacy(t)
-	desk.LockTimeout = 100 * time.Millisecond
+	k, service := startPrivacy(t)
+	service.LockTimeout = 100 * time.Millisecond
 	ctx := t.Context()
 	holder, err := pgx.Connect(ctx, k.proxy.DSN("ash", "kernle"))
 	if err != nil {
@@ -715,11 +715,11 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	}
 	for what, change := range map[string]func() error{
 		"revoked": func() error {
-			_, err := desk.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
+			_, err := service.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
 			return err
 		},
 		"granted": func() error {
-			_, err := desk.Grant(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
+			_, err := service.Grant(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
 			return err
 		},
 	} {
@@ -729,14 +729,14 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 			t.Errorf("%s: %v, want SQLSTATE 55P03", what, err)
 		}
 	}
-	if _, err := desk.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:bella_agent"}); err != nil {
+	if _, err := service.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:bella_agent"}); err != nil {
 		t.Errorf("a consent is not withdrawn: %v", err)
 	}
 	if _, err := holder.Exec(ctx, "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	desk.LockTimeout = 0
-	out, err := desk.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
+	service.LockTimeout = 0
+	out, err := service.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
 	if err != nil || !slices.Equal(out.Revoked, ids("ctx:bella_health")) {
 		t.Errorf("%+v, %v", out, err)
 	}

@@ -75,12 +75,12 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		if hidden != "" {
 			setup = append(setup, hidden)
 		}
-		k, desk := startPrivacy(t, setup...)
+		k, service := startPrivacy(t, setup...)
 		if i == 0 { // what others do is noted, too
 			must[*privacy.Consent](t, "a consent")(
-				desk.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
+				service.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
 			must[*privacy.GrantResult](t, "a grant")(
-				desk.Revoke(t.Context(), agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Who: ids("human:sean"), Reason: "HIDDENMARK"}))
+				service.Revoke(t.Context(), agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Who: ids("human:sean"), Reason: "HIDDENMARK"}))
 		}
 		asked := 0
 		ask := func(step string, do func() (any, error)) {
@@ -105,7 +105,7 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		for _, caller := range []identity.Caller{
 			{Name: "token", Role: identity.Subject, Subject: "si:mallory", Database: "kernle"}, agentCaller("mallory"), agentCaller("ashley")} {
-			twinsAsk(t, desk, caller, ask)
+			twinsAsk(t, service, caller, ask)
 		}
 		for _, name := range []string{"mallory", "ashley"} {
 			c := k.proxy.Agent(t, name, "kernle")
@@ -142,78 +142,80 @@ var twinsSQL = []string{
 }
 
 // twinsAsk asks everything by names that there are in one twin, and are not in the other.
-func twinsAsk(t *testing.T, desk *privacy.Service, caller identity.Caller, ask func(step string, do func() (any, error))) {
+func twinsAsk(t *testing.T, service *privacy.Service, caller identity.Caller, ask func(step string, do func() (any, error))) {
 	t.Helper()
 	ctx := t.Context()
 	who := caller.Agent + caller.Subject
 	for _, subject := range []string{"human:zed", "dog:bella", "human:sean", "si:mallory", "human:other", "human:hown"} {
 		for _, after := range []string{"", `["","",""]`, `["ash","episode","episode:h1"]`, `["zzzz","z","z"]`} {
 			ask(who+" audits "+subject+after, func() (any, error) {
-				return desk.Audit(ctx, caller, privacy.AuditQuestion{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), Most: 3})
+				return service.Audit(ctx, caller, privacy.AuditQuestion{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), Most: 3})
 			})
 		}
 	}
 	for _, id := range []string{"episode:h1", "episode:h5", "episode:mine", "belief:h1", "zzz", "episode:none"} {
 		for _, kind := range []string{"", "note", "episode_array"} {
-			ask(who+" audits "+id+" "+kind, func() (any, error) { return desk.Audit(ctx, caller, privacy.AuditQuestion{ID: id, Kind: kind}) })
+			ask(who+" audits "+id+" "+kind, func() (any, error) { return service.Audit(ctx, caller, privacy.AuditQuestion{ID: id, Kind: kind}) })
 		}
 	}
 	ask(who+" whom", func() (any, error) {
-		whom, more, err := desk.AuditableSubjects(ctx, caller, 5)
+		whom, more, err := service.AuditableSubjects(ctx, caller, 5)
 		return fmt.Sprint(whom, more), err
 	})
-	ask(who+" drawn", func() (any, error) { return desk.DerivedBeliefs(ctx, caller, "") })
+	ask(who+" drawn", func() (any, error) { return service.DerivedBeliefs(ctx, caller, "") })
 	if caller.Role != identity.Agent {
 		return
 	}
 	for _, name := range []string{"ctx:secret", "ctx:zz", "ctx:bella_health", "ctx:mine", "ctx:a7"} {
-		ask(who+" looks at "+name, func() (any, error) { return desk.Context(ctx, caller, name) })
+		ask(who+" looks at "+name, func() (any, error) { return service.Context(ctx, caller, name) })
 		for _, e := range []privacy.ContextRequest{{Context: name}, {Context: name, Store: "rex"},
 			{Context: name, Participants: ids("human:zed")}, {Context: name, Access: ids("*")}} {
-			ask(fmt.Sprint(who, " enters ", e), func() (any, error) { return desk.EnterContext(ctx, caller, e) })
+			ask(fmt.Sprint(who, " enters ", e), func() (any, error) { return service.EnterContext(ctx, caller, e) })
 		}
 		ask(who+" adds in "+name, func() (any, error) {
-			return desk.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Context: name, Subjects: ids("human:zed")})
+			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Context: name, Subjects: ids("human:zed")})
 		})
 		ask(who+" consents about "+name, func() (any, error) {
-			return desk.RecordConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
+			return service.RecordConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
 		})
 		ask(who+" withdraws about "+name, func() (any, error) {
-			return desk.WithdrawConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
+			return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
 		})
 	}
 	for _, store := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
-		ask(who+" adds to "+store, func() (any, error) { return desk.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: store}) })
+		ask(who+" adds to "+store, func() (any, error) {
+			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: store})
+		})
 		for _, g := range []privacy.ConsentRequest{{Grantee: "human:other", Store: store}, {Grantee: "human:other", Store: store, Grantor: "human:zed"}} {
-			ask(fmt.Sprint(who, " consents ", g), func() (any, error) { return desk.RecordConsent(ctx, caller, g) })
-			ask(fmt.Sprint(who, " withdraws ", g), func() (any, error) { return desk.WithdrawConsent(ctx, caller, g) })
+			ask(fmt.Sprint(who, " consents ", g), func() (any, error) { return service.RecordConsent(ctx, caller, g) })
+			ask(fmt.Sprint(who, " withdraws ", g), func() (any, error) { return service.WithdrawConsent(ctx, caller, g) })
 		}
 	}
 	for _, id := range []string{"consent:h1", "consent:h5", "consent:none"} {
-		ask(who+" withdraws "+id, func() (any, error) { return desk.WithdrawConsent(ctx, caller, privacy.ConsentRequest{ID: id}) })
+		ask(who+" withdraws "+id, func() (any, error) { return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{ID: id}) })
 	}
 	for _, id := range []string{"episode:mine", "episode:h1", "episode:h3", "episode:h5", "zzz", "episode:none"} {
 		for _, kind := range []string{"", "note", "belief"} {
 			ask(who+" grants "+id+" "+kind, func() (any, error) {
-				return desk.Grant(ctx, caller, privacy.GrantChange{ID: id, Kind: kind, Who: ids("human:other")})
+				return service.Grant(ctx, caller, privacy.GrantChange{ID: id, Kind: kind, Who: ids("human:other")})
 			})
 		}
 		ask(who+" revokes "+id, func() (any, error) {
-			return desk.Revoke(ctx, caller, privacy.GrantChange{ID: id, Who: ids("human:other")})
+			return service.Revoke(ctx, caller, privacy.GrantChange{ID: id, Who: ids("human:other")})
 		})
 		for _, access := range [][]string{nil, ids("*"), ids("si:mallory")} {
 			ask(fmt.Sprint(who, " is told ", id, access), func() (any, error) {
-				return desk.AddMemory(ctx, caller, privacy.NewMemory{Content: "told", ToldFrom: id, Access: access, Source: "si:rex"})
+				return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "told", ToldFrom: id, Access: access, Source: "si:rex"})
 			})
 		}
 		for _, belief := range []string{"Walks help", "Zeddy likes it", "Rosenheim is nice"} {
 			ask(who+" generalizes "+id+" "+belief, func() (any, error) {
-				return desk.Generalize(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true, Access: ids("*")})
+				return service.Generalize(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true, Access: ids("*")})
 			})
 		}
 	}
 	ask(who+" contexts", func() (any, error) {
-		contexts, err := desk.Contexts(ctx, caller)
+		contexts, err := service.Contexts(ctx, caller)
 		return len(contexts), err
 	})
 }

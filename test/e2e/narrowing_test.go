@@ -80,7 +80,7 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 	}
 	statements = append(statements, narrowStatements...)
 	for name, o := range map[string]options{
-		"both": {}, "row security alone": {mode: modeRLS}, "the view's predicate alone": {mode: modeInjected, walls: wallsSealOnly},
+		"both": {}, "row security alone": {mode: modeRLS}, "the view's predicate alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "both" {

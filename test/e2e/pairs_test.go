@@ -47,7 +47,7 @@ func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
 	return harness.Ask(c, sql)
 }
 
-// The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves
+// The control: on a connection without them the twins do differ, and markers are seen; else the test above proves
 // nothing.
 func TestTwinsDifferForTheOwner(t *testing.T) {
 	tier.All(t)
@@ -66,7 +66,7 @@ func TestTwinsDifferForTheOwner(t *testing.T) {
 		}
 	}
 	if differ < 50 {
-		t.Errorf("only %d statements tell the twins apart without walls", differ)
+		t.Errorf("only %d statements tell the twins apart without protection", differ)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	super(t, copied, "DELETE FROM journal WHERE user_id <> '"+user1+"'; DELETE FROM papers WHERE user_id <> '"+user1+"'")
 	rules := "  journal: { rows: [ { own: { column: user_id, is: user } } ] }\n  papers: { rows: [ { own: { column: user_id, is: user } } ] }\n"
 	for name, o := range map[string]options{"both": {}, "row security alone": {mode: modeRLS},
-		"predicates alone": {mode: modeInjected, walls: wallsSealOnly}} {
+		"predicates alone": {mode: modeInjected, rowSecurity: withoutPolicies}} {
 		t.Run(name, func(t *testing.T) {
 			o.setup = partitionSetup
 			o.policy = arcivePolicy[:len(arcivePolicy)-len(arciveFunctions)] + rules + arciveFunctions

@@ -66,39 +66,39 @@ func (f *forced) seal(t *testing.T) {
 	}
 }
 
-// doorNames puts the signed views in the place of tables.
-var doorNames = strings.NewReplacer(
+// signedViewNames puts the signed views in the place of tables.
+var signedViewNames = strings.NewReplacer(
 	"FROM memories", "FROM pgconsent_gate.door_public_memories AS memories", "FROM people", "FROM pgconsent_gate.door_public_people AS people",
 	"JOIN people", "JOIN pgconsent_gate.door_public_people AS people")
 
 func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 	t.Helper()
-	text := f.key.Sign("p", doorNames.Replace(sql))
+	text := f.key.Sign("p", signedViewNames.Replace(sql))
 	if len(args) == 0 {
 		return harness.Ask(f.conn, text)
 	}
 	return harness.AskText(f.conn, text, args...)
 }
 
-// The doors give the rows that both walls give, for every statement of the corpus, and many take the gate.
+// Signed views give the rows that row security and rewriting give, for every statement of the corpus, and many read them.
 func TestPathsAgree(t *testing.T) {
 	tier.All(t)
-	both, doors := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSigned})
-	a, b := both.agent(t), doors.agent(t)
+	both, signed := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSigned})
+	a, b := both.agent(t), signed.agent(t)
 	for _, q := range corpus(t) {
 		if strings.Contains(q.note, "needs: vector") {
 			continue
 		}
 		want := harness.Ask(a, q.sql)
 		if got := harness.Ask(b, q.sql); got.Multiset() != want.Multiset() {
-			t.Errorf("%s: doors: %s\nboth:\n%s", q.name, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
+			t.Errorf("%s: signed: %s\nboth:\n%s", q.name, harness.Shorten(got.Multiset()), harness.Shorten(want.Multiset()))
 		}
 	}
-	if n := doors.byPath(t)["signed"]; n < 50 {
+	if n := signed.byPath(t)["signed"]; n < 50 {
 		t.Errorf("only %d statements took the signed path", n)
 	}
 	both.noMarker(t)
-	doors.noMarker(t)
+	signed.noMarker(t)
 }
 
 // PostgreSQL takes comparisons of texts for leak-proof, and they fail where two collations meet: row security alone
@@ -129,14 +129,14 @@ func TestCollationsDoNotMeet(t *testing.T) {
 
 // Each entry of the leak-safe list has neighbours that are not on it, because they tell of hidden rows when the planner
 // runs them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they
-// take the RLS door, or are refused, and tell nothing.
+// take the row security path, or are refused, and tell nothing.
 func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{mode: rewrite.AlwaysSigned, setup: gateWorld})
 	f, agent := in.forced(t), in.agent(t)
 	const visible = "SELECT count(*) FROM memories"
 	if got := f.ask(t, visible); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visible).Results[0].Rows[0] {
-		t.Fatalf("a signed statement over the door views: %s", got)
+		t.Fatalf("a signed statement over the signed views: %s", got)
 	}
 	for name, c := range map[string]struct {
 		sql  string // which fails for no visible row: conditions joined by AND have no order
@@ -243,7 +243,7 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 		before := indexed.byPath(t)["signed"]
 		got, want := harness.Ask(agent, sql), harness.Ask(both, sql)
 		if got.Multiset() != want.Multiset() || got.Code != "" || len(got.Notices) > 0 {
-			t.Errorf("%s: %s\nwithout the index, by both walls: %s", sql, got, want)
+			t.Errorf("%s: %s\nwithout the index, by row security and rewriting: %s", sql, got, want)
 		}
 		if n := indexed.byPath(t)["signed"] - before; n != 1 {
 			t.Errorf("%s: %d statements took the signed path", sql, n)
@@ -252,7 +252,7 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 	indexed.noMarker(t)
 }
 
-// byPath counts the allowed statements of agents so far by the door they took.
+// byPath counts the allowed statements of agents so far by the path they took.
 func (in *instance) byPath(t testing.TB) map[string]int {
 	t.Helper()
 	paths := map[string]int{}

@@ -44,7 +44,7 @@ func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	copied := filteredCopy(t)
 	super(t, copied, viewSetup)
 	for name, o := range map[string]options{
-		"both": {}, "row security alone": {mode: modeRLS}, "the views' predicates alone": {mode: modeInjected, walls: wallsSealOnly},
+		"both": {}, "row security alone": {mode: modeRLS}, "the views' predicates alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.policy, o.setup = viewsPolicy, viewSetup

@@ -227,7 +227,7 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 			}
 		}
 	}
-	// The control: without walls they differ.
+	// The control: without protection they differ.
 	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 		sql := "SELECT * FROM " + table
 		if harness.Ask(harness.Super(t, one.db), sql).Multiset() == harness.Ask(harness.Super(t, two.db), sql).Multiset() {

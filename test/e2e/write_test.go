@@ -91,15 +91,15 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	in.noMarker(t)
 }
 
-// Row security alone gives what both walls give; injected predicates cannot hold a target, and such statements are
+// Row security alone gives what both together give; injected predicates cannot hold a target, and such statements are
 // refused.
 func TestWritesInEveryMode(t *testing.T) {
 	tier.All(t)
 	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
-	doors, gate := startWrites(t, options{mode: rewrite.Auto}), startWrites(t, options{mode: rewrite.AlwaysSigned})
-	injected := startWrites(t, options{mode: modeInjected, walls: wallsSealOnly})
+	auto, signed := startWrites(t, options{mode: rewrite.Auto}), startWrites(t, options{mode: rewrite.AlwaysSigned})
+	injected := startWrites(t, options{mode: modeInjected, rowSecurity: withoutPolicies})
 	a, c := both.agent(t), injected.agent(t)
-	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "doors": doors.agent(t), "the gate": gate.agent(t)}
+	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "auto": auto.agent(t), "the signed": signed.agent(t)}
 	for _, sql := range append(writesLines(t, "statements.sql"), writesLines(t, "hostile.sql")...) {
 		want, wantState := tried(t, a, sql)
 		for mode, conn := range others {
@@ -111,7 +111,7 @@ func TestWritesInEveryMode(t *testing.T) {
 			t.Errorf("%s: answered by injected predicates alone:\n%s", sql, got)
 		}
 	}
-	for _, in := range []*instance{both, rowSecurity, doors, gate, injected} {
+	for _, in := range []*instance{both, rowSecurity, auto, signed, injected} {
 		in.noMarker(t)
 	}
 }
@@ -132,7 +132,7 @@ func TestWritingTwinsAnswerAlike(t *testing.T) {
 	two.noMarker(t)
 }
 
-// Past the walls the twins differ, and markers show: else the test above proves nothing.
+// Past the protection the twins differ, and markers show: else the test above proves nothing.
 func TestWritingTwinsDifferForTheOwner(t *testing.T) {
 	one, two := pgtest.Template(t, "arcive", loadArcive), pgtest.Template(t, "arcive", loadArcive)
 	super(t, one, writesFile(t, "schema.sql"))
@@ -151,7 +151,7 @@ func TestWritingTwinsDifferForTheOwner(t *testing.T) {
 		}
 	}
 	if differ < enough {
-		t.Errorf("only %d statements tell the twins apart without walls", differ)
+		t.Errorf("only %d statements tell the twins apart without protection", differ)
 	}
 }
 

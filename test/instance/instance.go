@@ -155,7 +155,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 
 // text tells what of a database and a mode decides what is installed.
 func (d Database) text(mode Mode) string {
-	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.RowSecurity,
+	return fmt.Sprintf("policy %q, %q, row security %d, signed views %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.RowSecurity,
 		mode.Rewrite.UsesSignedPath(), d.Unfilled, d.Setup)
 }
 

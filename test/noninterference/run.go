@@ -91,13 +91,13 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 			}
 		}
 		if round == 0 && mode.RowSecurity == rls.Enforce {
-			r.walls(st.unsealed(), text, seed)
-			r.walls(st.emptied(s, one), text, seed)
+			r.leaks(st.unsealed(), text, seed)
+			r.leaks(st.emptied(s, one), text, seed)
 		}
-		r.walls(st.unkept(), text, seed)
+		r.leaks(st.unkept(), text, seed)
 		if !r.notated {
 			r.notated = true
-			r.walls(st.notations(r.catalog), text, seed)
+			r.leaks(st.notations(r.catalog), text, seed)
 		}
 		for _, t := range s.readable() { // first of all, which rows there are
 			r.try(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
@@ -155,8 +155,8 @@ func (r *runner) try(st *stage, c testCase, text script, loads [3]string, seed u
 	r.progress(false)
 }
 
-// walls reports what the database let out.
-func (r *runner) walls(wrong []string, text script, seed uint64) {
+// leaks reports what the database let out.
+func (r *runner) leaks(wrong []string, text script, seed uint64) {
 	for _, w := range wrong {
 		r.Report.Differences++
 		r.t.Errorf("seed %d: %s\npolicy:\n%s", seed, w, text.policy)

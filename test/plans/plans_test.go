@@ -117,8 +117,8 @@ func TestPlans(t *testing.T) {
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
-	cautious := carePlans(t, w, agent)
-	fmt.Print(cautious)
+	hardened := hardenedPlans(t, w, agent)
+	fmt.Print(hardened)
 	kept, filled := keptPlans(t, super, hand, agent)
 	fmt.Print(kept)
 	bought := shopPlans(t, rows)
@@ -126,7 +126,7 @@ func TestPlans(t *testing.T) {
 	if out := os.Getenv("PLANS_OUT"); out != "" {
 		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
 		write(t, out, "<!-- care: written by make bench-plans -->\n",
-			fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), cautious)
+			fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), hardened)
 		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
 		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
 	}
@@ -141,9 +141,9 @@ func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
-// carePlans measures what the settings of care cost in front of a text, and what they make of the plan behind row
+// hardenedPlans measures what the settings of care cost in front of a text, and what they make of the plan behind row
 // security, which all careful statements take.
-func carePlans(t *testing.T, w *world, agent *pgx.Conn) string {
+func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	t.Helper()
 	var table strings.Builder
 	table.WriteString("| query | row security, ms | the same with care | prepared, ms | the same with care |\n|---|---:|---:|---:|---:|\n")

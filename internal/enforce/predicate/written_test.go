@@ -88,7 +88,7 @@ func TestFormsAreWritten(t *testing.T) {
 // formsOf are what a rule becomes, and what is asked about it.
 func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	inject, signed := predicate.Inject(n, "r")
-	flat, door := predicate.Flat(n, "t")
+	flat, hasSignedView := predicate.Flat(n, "t")
 	numbered := predicate.Parameters{First: 2}
 	direct := numbered.Direct(n, "t")
 	columns, known := predicate.RowColumns(n)
@@ -107,7 +107,7 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	}
 	out := [][2]string{
 		{"policy", predicate.Policy(n, of)}, {"check", predicate.Check(n, of)}, {"new", predicate.OfNewRow(n)}, {"inject", fmt.Sprint(inject, signed)},
-		{"flat", fmt.Sprint(flat, door, predicate.HasSignedView(n, of))}, {
+		{"flat", fmt.Sprint(flat, hasSignedView, predicate.HasSignedView(n, of))}, {
 			"direct", predicate.Direct(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
 		{"numbered", fmt.Sprint(direct, numbered.Names)},
 		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.Attributes(n), columns,

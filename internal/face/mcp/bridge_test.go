@@ -71,7 +71,7 @@ func (b *bridged) close(t testing.TB) {
 
 // What comes over the bridge is what the server says, to the byte of an id.
 func TestBridge(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	for _, c := range []struct{ line, want string }{
 		{list, `"code":-32001`},
@@ -101,7 +101,7 @@ func TestBridge(t *testing.T) {
 
 // When the session has ended over there, the call that finds out says so, and the next one works.
 func TestBridgeBeginsAgain(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, hello)
 	b.say(t, ready)
@@ -134,7 +134,7 @@ func TestBridgeToNowhere(t *testing.T) {
 
 // Calls side by side are each answered, once.
 func TestBridgeSideBySide(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, hello)
 	b.say(t, ready)
@@ -161,7 +161,7 @@ func TestBridgeSideBySide(t *testing.T) {
 
 // The SDK's client is content with it.
 func TestBridgeWithAClient(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	fromClient, in := io.Pipe()
 	out, toClient := io.Pipe()
 	done := make(chan error, 1)

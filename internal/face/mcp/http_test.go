@@ -28,8 +28,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// door is a face without a database behind it.
-type door struct {
+// bareServer is an MCP server without a database behind it.
+type bareServer struct {
 	url string
 
 	mu      sync.Mutex
@@ -39,7 +39,7 @@ type door struct {
 	broken  bool // records cannot be written
 }
 
-func (d *door) Verify(_ context.Context, bearer string) (identity.Caller, error) {
+func (d *bareServer) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked[bearer]++
@@ -49,7 +49,7 @@ func (d *door) Verify(_ context.Context, bearer string) (identity.Caller, error)
 	return identity.Caller{}, identity.Refused(errors.New("no such token"))
 }
 
-func (d *door) record(_ context.Context, c audit.Call) error {
+func (d *bareServer) record(_ context.Context, c audit.Call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
@@ -59,15 +59,15 @@ func (d *door) record(_ context.Context, c audit.Call) error {
 	return nil
 }
 
-func (d *door) revoke(token string) {
+func (d *bareServer) revoke(token string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.tokens, token)
 }
 
-func openDoor(t testing.TB) *door {
+func openServer(t testing.TB) *bareServer {
 	t.Helper()
-	d := &door{asked: map[string]int{}, tokens: map[string]identity.Caller{
+	d := &bareServer{asked: map[string]int{}, tokens: map[string]identity.Caller{
 		"chat":  {Name: "chat", Role: identity.Agent, Agent: "chat", Database: "app"},
 		"ada":   {Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"},
 		"bob":   {Name: "bob", Role: identity.Subject, Subject: "bob", Database: "app"},
@@ -175,7 +175,7 @@ func begin(t testing.TB, url, token string) string {
 
 // Who has no valid token learns nothing, and always the same.
 func TestWithoutToken(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	var first *reply
 	for name, r := range map[string]reply{
@@ -205,7 +205,7 @@ func TestWithoutToken(t *testing.T) {
 
 // Every message that is not in its place, or no message at all, gets a typed error, and changes nothing.
 func TestOutOfOrder(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	mine, others := begin(t, d.url, "chat"), begin(t, d.url, "ada")
 	early := send(t, "POST", d.url, "chat", "", hello).header.Get("Mcp-Session-Id")
 	over := begin(t, d.url, "chat")
@@ -302,7 +302,7 @@ func TestOutOfOrder(t *testing.T) {
 // Whatever version of the protocol a client begins with, it is answered with one that there is; the newest that has
 // sessions where it is not known. A message of a protocol without sessions learns which there are.
 func TestVersions(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	for asked, want := range map[string]string{
 		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18",
 		"2025-11-25": "2025-11-25", "2026-07-28": "2025-11-25", "2099-01-01": "2025-11-25",
@@ -327,7 +327,7 @@ func TestVersions(t *testing.T) {
 
 // Arguments that a tool does not take come back as an error of the tool, with what it takes.
 func TestStrictArguments(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	for name, c := range map[string]struct{ tool, arguments, want string }{
 		"unknown":                   {"query", `{"sql":"SELECT 1","consent":false}`, "consent"},
@@ -355,7 +355,7 @@ func TestStrictArguments(t *testing.T) {
 
 // The role decides which tools there are.
 func TestToolsOfRoles(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	for token, want := range map[string][]string{
 		"chat": {"list_tables", "query", "track_interaction"}, "ada": {"track_interaction"}, "root": {}, "app": {
 			"track_interaction"}, "watch": {}, "lost": {},
@@ -380,7 +380,7 @@ func TestToolsOfRoles(t *testing.T) {
 // A session ends with its token, also for a call that is under way, and another token of the same name does not take it
 // over.
 func TestRevoked(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	begin(t, d.url, "ada")
 	d.revoke("chat")
@@ -404,7 +404,7 @@ func TestRevoked(t *testing.T) {
 
 // One caller cannot fill the server with sessions: the one not used for longest ends.
 func TestManySessions(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	other := begin(t, d.url, "ada")
 	var all []string
 	for range 40 {
@@ -423,7 +423,7 @@ func TestManySessions(t *testing.T) {
 
 // One token's flood is held off, and no other's.
 func TestPace(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	mine, other := begin(t, d.url, "chat"), begin(t, d.url, "ada")
 	held := 0
 	for range 400 {
@@ -441,7 +441,7 @@ func TestPace(t *testing.T) {
 
 // Calls that run no statement are recorded, and not answered where they cannot be. Of interactions nothing is recorded.
 func TestRecorded(t *testing.T) {
-	d := openDoor(t)
+	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	use := func(tool, arguments string) string {
 		return send(t, "POST", d.url, "chat", session, calling(tool, arguments)).body

@@ -16,14 +16,14 @@ import (
 // there is nothing.
 func auditing(k *kernle) {
 	ctx := context.Background()
-	all := k.desk.AgentAttributes()
-	k.desk.AgentAttributes = func() map[string]map[string]string {
+	all := k.service.AgentAttributes()
+	k.service.AgentAttributes = func() map[string]map[string]string {
 		return map[string]map[string]string{"ash": all["ash"], "bella": all["bella"], "sean": all["sean"],
 			"vet": all["vet"]}
 	}
-	defer func() { k.desk.AgentAttributes = func() map[string]map[string]string { return all } }()
+	defer func() { k.service.AgentAttributes = func() map[string]map[string]string { return all } }()
 	subject := func(id string) identity.Caller { return identity.Caller{Role: identity.Subject, Subject: id} }
-	control := must[*pgx.Conn](k, "connect")(k.desk.ConnectControl(ctx))
+	control := must[*pgx.Conn](k, "connect")(k.service.ConnectControl(ctx))
 	defer control.Close(ctx)
 	may := func(caller, about, kind, key string) []foundMemory {
 		k.Helper()
@@ -33,10 +33,10 @@ func auditing(k *kernle) {
 	// told are all the memories that somebody may ask about, by kind and id.
 	told := func(caller string) map[string]AuditedMemory {
 		k.Helper()
-		p := k.desk.Policy()
+		p := k.service.Policy()
 		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*storeRecords{}}
 		out := map[string]AuditedMemory{}
-		for _, r := range must[[]AuditedMemory](k, caller)(a.reports(ctx, k.desk, caller, may(caller, "", "", ""))) {
+		for _, r := range must[[]AuditedMemory](k, caller)(a.reports(ctx, k.service, caller, may(caller, "", "", ""))) {
 			out[r.Kind+" "+r.ID] = r
 		}
 		return out
@@ -63,7 +63,7 @@ func auditing(k *kernle) {
 		slices.Sort(out)
 		return out
 	}
-	if _, err := k.desk.Grant(ctx, as("ash"), GrantChange{ID: "episode:mine", Who: []string{"si:bella"},
+	if _, err := k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:mine", Who: []string{"si:bella"},
 		Reason: "first"}); err != nil {
 		k.Fatal(err)
 	}
@@ -120,22 +120,22 @@ func auditing(k *kernle) {
 		k.Errorf("what became of it: %+v", h)
 	}
 	// An id that begins as a kind is of that kind alone.
-	if out := must[*AuditReport](k, "both")(k.desk.Audit(ctx, as("ash"), AuditQuestion{ID: "twice"})); len(out.Rows) != 2 ||
+	if out := must[*AuditReport](k, "both")(k.service.Audit(ctx, as("ash"), AuditQuestion{ID: "twice"})); len(out.Rows) != 2 ||
 		out.Next != "" {
 		k.Errorf("of two memories with an id %d are told", len(out.Rows))
 	}
-	_, err := k.desk.Audit(ctx, as("ash"), AuditQuestion{ID: "episode:array"})
+	_, err := k.service.Audit(ctx, as("ash"), AuditQuestion{ID: "episode:array"})
 	refused(k.T, "by an id of another kind", err, NotFound, "PC404")
 
 	// About a subject, in pages: each memory once, in their order; a place opens nothing to others.
-	first := must[*AuditReport](k, "a page")(k.desk.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 2}))
-	last := must[*AuditReport](k, "the last page")(k.desk.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 1,
+	first := must[*AuditReport](k, "a page")(k.service.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 2}))
+	last := must[*AuditReport](k, "the last page")(k.service.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 1,
 		After: first.Next}))
 	if len(first.Rows) != 2 || first.Rows[0].ID != "episode:page1" || first.Rows[1].ID != "episode:page2" ||
 		first.Next == "" || len(last.Rows) != 1 || last.Rows[0].ID != "episode:page3" || last.Next != "" {
 		k.Errorf("in pages: %+v, %+v", first, last)
 	}
-	if out, err := k.desk.Audit(ctx, subject("si:mallory"), AuditQuestion{Subject: "dog:page",
+	if out, err := k.service.Audit(ctx, subject("si:mallory"), AuditQuestion{Subject: "dog:page",
 		After: first.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
 		k.Errorf("a place that somebody else was given: %+v, %v", out, err)
 	}
@@ -151,7 +151,7 @@ func auditing(k *kernle) {
 			k.Errorf("%s may ask about %+v", what, list)
 		}
 	}
-	_, err = k.desk.Audit(ctx, as("bella"), AuditQuestion{ID: "episode:1"})
+	_, err = k.service.Audit(ctx, as("bella"), AuditQuestion{ID: "episode:1"})
 	refused(k.T, "asked by who sees it", err, NotFound, "PC404")
 
 	for _, c := range []struct {
@@ -164,7 +164,7 @@ func auditing(k *kernle) {
 		{as("ash"), 2, []string{"dog:bella", "dog:page"}, true},
 		{as("ash"), 3, []string{"dog:bella", "dog:page", "human:kid"}, false},
 	} {
-		got, more, err := k.desk.AuditableSubjects(ctx, c.by, c.most)
+		got, more, err := k.service.AuditableSubjects(ctx, c.by, c.most)
 		if err != nil || more != c.more {
 			k.Errorf("whom %s %s may ask about: more %v, %v", c.by.Agent, c.by.Subject, more, err)
 		}

@@ -17,7 +17,7 @@ import (
 // the call says, or that its scope, its grantor or what the caller has done before leads to.
 func consenting(k *kernle) {
 	ctx := context.Background()
-	give := func(by string, g ConsentRequest) (*Consent, error) { return k.desk.RecordConsent(ctx, as(by), g) }
+	give := func(by string, g ConsentRequest) (*Consent, error) { return k.service.RecordConsent(ctx, as(by), g) }
 	for _, c := range []struct {
 		what, by string
 		g        ConsentRequest
@@ -112,7 +112,7 @@ func consenting(k *kernle) {
 	k.Run("by another policy", func(t *testing.T) {
 		k := k.in(t)
 		k.differently(func(p *policy.Privacy) { p.Consents = nil })
-		_, err := k.desk.RecordConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:bella", Store: "ash"})
+		_, err := k.service.RecordConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:bella", Store: "ash"})
 		refused(t, "without records", err, NotFound, "PC404")
 	})
 }
@@ -147,7 +147,7 @@ func withdrawing(k *kernle) {
 		{"all, again", ConsentRequest{Grantee: "si:w"}, []string{"w:1", "w:2", "w:3"}, true, "w:4 w:6 w:7"},
 		{"by its id, whatever else is said", ConsentRequest{ID: "w:4", Grantee: "si:other"}, []string{"w:4"}, false, "w:6 w:7"},
 	} {
-		out, err := k.desk.WithdrawConsent(ctx, as("sean"), c.g)
+		out, err := k.service.WithdrawConsent(ctx, as("sean"), c.g)
 		var got []string
 		for _, one := range out {
 			got = append(got, one.ID)
@@ -177,7 +177,7 @@ func withdrawing(k *kernle) {
 		{"a guardian's own, as its ward's", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w_2"}, NotFound, "PC404",
 			"What you have recorded as a guardian"},
 	} {
-		_, err := k.desk.WithdrawConsent(ctx, as(c.by), c.g)
+		_, err := k.service.WithdrawConsent(ctx, as(c.by), c.g)
 		refused(k.T, c.what, err, c.name, c.code)
 		if state, ok := errors.AsType[*sqlstate.Error](err); ok && !strings.HasPrefix(state.Hint, c.hint) {
 			k.Errorf("%s: the hint is %q", c.what, state.Hint)
@@ -193,7 +193,7 @@ func withdrawing(k *kernle) {
 			consents.Revoked = ""
 			p.Consents = &consents
 		})
-		_, err := k.desk.WithdrawConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:w"})
+		_, err := k.service.WithdrawConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:w"})
 		refused(t, "without a column for it", err, NotFound, "PC404")
 	})
 }

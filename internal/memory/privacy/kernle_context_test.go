@@ -51,13 +51,13 @@ func contexts(k *kernle) {
 			k.Errorf("a context %s: %+v", what, out)
 		}
 	}
-	_, err := k.desk.Context(ctx, as("vet"), "ctx:talk")
+	_, err := k.service.Context(ctx, as("vet"), "ctx:talk")
 	refused(k.T, "a context of others", err, NotFound, "PC404")
-	if all, err := k.desk.Contexts(ctx, as("lou")); err != nil || all == nil || len(all) != 0 {
+	if all, err := k.service.Contexts(ctx, as("lou")); err != nil || all == nil || len(all) != 0 {
 		k.Errorf("no contexts: %v, %v", all, err)
 	}
 
-	enter := func(by string, e ContextRequest) (*EnteredContext, error) { return k.desk.EnterContext(ctx, as(by), e) }
+	enter := func(by string, e ContextRequest) (*EnteredContext, error) { return k.service.EnterContext(ctx, as(by), e) }
 	yes, no := true, false
 	for _, c := range []struct {
 		what, by     string
@@ -146,9 +146,9 @@ func contexts(k *kernle) {
 	gone := Context{Name: "ctx:none", Store: "mallory", Owner: true}
 	refused(k.T, "one more in what has gone", k.session("mallory").addParticipants(ctx, &gone, []string{"si:rex"}), NotFound,
 		"PC404")
-	_, err = k.desk.MakeContext(ctx, as("ash"), ContextRequest{Context: "ctx:talk"})
+	_, err = k.service.MakeContext(ctx, as("ash"), ContextRequest{Context: "ctx:talk"})
 	refused(k.T, "one that is there is made", err, Conflict, "PC409")
-	if made, err := k.desk.MakeContext(ctx, as("mallory"), ContextRequest{Context: "ctx:talk"}); err != nil || !made.Made ||
+	if made, err := k.service.MakeContext(ctx, as("mallory"), ContextRequest{Context: "ctx:talk"}); err != nil || !made.Made ||
 		made.Store != "mallory" {
 		k.Errorf("a name that another store has is made: %+v, %v", made, err)
 	}

@@ -19,7 +19,7 @@ import (
 // memory it was drawn, the owner alone is told.
 func generalizing(k *kernle) {
 	ctx := context.Background()
-	draw := func(by string, g Generalization) (*Generalized, error) { return k.desk.Generalize(ctx, as(by), g) }
+	draw := func(by string, g Generalization) (*Generalized, error) { return k.service.Generalize(ctx, as(by), g) }
 	counts := func() string {
 		return k.value("SELECT (SELECT count(*) FROM beliefs) || ' beliefs, ' || " +
 			"(SELECT count(*) FROM generalizations) || ' links'")
@@ -134,7 +134,7 @@ func generalizing(k *kernle) {
 		k.Errorf("refused, and %s became %s", before, got)
 	}
 
-	drawn := must[*DerivedBeliefs](k, "drawn")(k.desk.DerivedBeliefs(ctx, as("ash"), ""))
+	drawn := must[*DerivedBeliefs](k, "drawn")(k.service.DerivedBeliefs(ctx, as("ash"), ""))
 	i := slices.IndexFunc(drawn.List, func(d DerivedBelief) bool { return d.Belief.ID == m.ID })
 	if len(drawn.List) != 1 || drawn.Next != "" || i < 0 {
 		k.Fatalf("drawn: %+v", drawn)
@@ -143,7 +143,7 @@ func generalizing(k *kernle) {
 		d.Note != "of direct care" || d.By != "si:ash" || d.At.IsZero() || len(d.Belief.Viewers) < 2 {
 		k.Errorf("drawn: %+v", d)
 	}
-	if out := must[*DerivedBeliefs](k, "others")(k.desk.DerivedBeliefs(ctx, identity.Caller{Role: identity.Subject,
+	if out := must[*DerivedBeliefs](k, "others")(k.service.DerivedBeliefs(ctx, identity.Caller{Role: identity.Subject,
 		Subject: "dog:bella"}, "")); len(out.List) != 0 {
 		k.Errorf("a subject is told of %+v", out)
 	}

@@ -69,7 +69,7 @@ INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) V
 // own.
 type kernle struct {
 	*testing.T
-	desk     *Service
+	service  *Service
 	db       *pgtest.DB
 	proxy    *harness.Proxy
 	sessions map[string]*session
@@ -112,7 +112,7 @@ func start(t *testing.T) *kernle {
 	direct := func(role string) func(context.Context) (*pgx.Conn, error) {
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, "role-password")) }
 	}
-	k.desk = &Service{
+	k.service = &Service{
 		Policy: func() *policy.Policy { return compiled },
 		ConnectCaller: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
@@ -124,14 +124,14 @@ func start(t *testing.T) *kernle {
 }
 
 // in is k for a subtest.
-func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.desk, k.db, k.proxy, k.sessions} }
+func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.service, k.db, k.proxy, k.sessions} }
 
-// session is that of an agent, opened as an operation opens it. A call of the desk opens one for itself; a test of what
+// session is that of an agent, opened as an operation opens it. A call of the service opens one for itself; a test of what
 // a session finds needs no new one each time.
 func (k *kernle) session(agent string) *session {
 	k.Helper()
 	if k.sessions[agent] == nil {
-		s, err := k.desk.open(context.Background(), as(agent), "", "")
+		s, err := k.service.open(context.Background(), as(agent), "", "")
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func (k *kernle) value(sql string) string {
 
 // differently changes what the policy's section says, for one subtest.
 func (k *kernle) differently(change func(*policy.Privacy)) {
-	section := k.desk.Policy().Privacy()
+	section := k.service.Policy().Privacy()
 	before := *section
 	k.Cleanup(func() { *section = before })
 	change(section)
@@ -199,7 +199,7 @@ func adding(k *kernle) {
 	ctx := context.Background()
 	add := func(as identity.Caller, n NewMemory) (*Memory, error) {
 		n.Content = "x"
-		return k.desk.AddMemory(ctx, as, n)
+		return k.service.AddMemory(ctx, as, n)
 	}
 	for _, c := range []struct {
 		what, by string
@@ -276,7 +276,7 @@ func granting(k *kernle) {
 	ctx := context.Background()
 	change := GrantChange{ID: "episode:grant", Who: []string{"si:bella", "human:sean", "si:bella"},
 		Consent: []string{"human:sean"}, Reason: "it's so"}
-	out := must[*GrantResult](k, "grant")(k.desk.Grant(ctx, as("ash"), change))
+	out := must[*GrantResult](k, "grant")(k.service.Grant(ctx, as("ash"), change))
 	k.same("granted", out.Granted, "si:bella")
 	k.same("revoked by a grant", out.Revoked)
 	k.same("access", out.Access, "human:sean", "si:bella")
@@ -287,14 +287,14 @@ func granting(k *kernle) {
 	if got := k.value(stored); got != `["human:sean","si:bella"]["human:sean"]` {
 		k.Errorf("stored %s", got)
 	}
-	again := must[*GrantResult](k, "grant again")(k.desk.Grant(ctx, as("ash"), change))
+	again := must[*GrantResult](k, "grant again")(k.service.Grant(ctx, as("ash"), change))
 	k.same("granted again", again.Granted)
 	k.same("access", again.Access, "human:sean", "si:bella")
-	more := must[*GrantResult](k, "only evidence")(k.desk.Grant(ctx, as("ash"), GrantChange{ID: "episode:grant",
+	more := must[*GrantResult](k, "only evidence")(k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:grant",
 		Who: []string{"si:bella"}, Consent: []string{"human:sean", "human:mira"}}))
 	k.same("evidence", more.Consent, "human:sean", "human:mira")
 	k.same("granted", more.Granted)
-	out = must[*GrantResult](k, "revoke")(k.desk.Revoke(ctx, as("ash"), GrantChange{ID: "episode:grant",
+	out = must[*GrantResult](k, "revoke")(k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:grant",
 		Who: []string{"si:bella", "si:rex"}}))
 	k.same("revoked", out.Revoked, "si:bella")
 	k.same("granted by a revocation", out.Granted)
@@ -304,7 +304,7 @@ func granting(k *kernle) {
 	if got := k.value(events); got != "grant it's so, revoke -" {
 		k.Errorf("noted %s", got)
 	}
-	if out, err := k.desk.Grant(ctx, as("ash"), GrantChange{ID: "episode:array", Kind: "episode_array",
+	if out, err := k.service.Grant(ctx, as("ash"), GrantChange{ID: "episode:array", Kind: "episode_array",
 		Who: []string{"human:sean", "si:bella"}}); err != nil || !slices.Equal(out.Granted, []string{"si:bella"}) {
 		k.Errorf("of a kind that is said: %+v, %v", out, err)
 	}
@@ -319,7 +319,7 @@ func granting(k *kernle) {
 		if c.change.Who == nil {
 			c.change.Who = []string{"human:sean"}
 		}
-		_, err := k.desk.Grant(ctx, as(c.by), c.change)
+		_, err := k.service.Grant(ctx, as(c.by), c.change)
 		refused(k.T, "grant "+c.what, err, c.name, c.code)
 	}
 	for _, c := range []struct {
@@ -357,7 +357,7 @@ func granting(k *kernle) {
 	}
 }
 
-// Who waits for a row is told that it is held; how long calls wait is for the desk to say.
+// Who waits for a row is told that it is held; how long calls wait is for the service to say.
 func held(k *kernle) {
 	ctx := context.Background()
 	other := k.db.Connect(k, "postgres")
@@ -366,13 +366,13 @@ func held(k *kernle) {
 			k.Fatal(err)
 		}
 	}
-	k.desk.LockTimeout = 50 * time.Millisecond
-	_, err := k.desk.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Who: []string{"si:bella"}})
+	k.service.LockTimeout = 50 * time.Millisecond
+	_, err := k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Who: []string{"si:bella"}})
 	refused(k.T, "a row that is held", err, Busy, "55P03")
 	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
 		k.Fatal(err)
 	}
-	k.desk.LockTimeout = 0
+	k.service.LockTimeout = 0
 	var got string
 	if err := k.session("ash").conn.QueryRow(ctx,
 		"SELECT pg_catalog.current_setting('lock_timeout')").Scan(&got); err != nil || got != "5s" {

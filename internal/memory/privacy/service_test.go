@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// withoutDatabase is a desk over memories in a table notes. Reaching for its database is an error that tells so.
+// withoutDatabase is a service over memories in a table notes. Reaching for its database is an error that tells so.
 func withoutDatabase(t *testing.T) *Service {
 	t.Helper()
 	var columns []catalog.Column
@@ -63,7 +63,7 @@ func as(agent string) identity.Caller {
 	return identity.Caller{Name: "token of " + agent, Role: identity.Agent, Agent: agent, Database: "kernle"}
 }
 
-// operations are all that a caller can ask of a desk, asked for rightly.
+// operations are all that a caller can ask of a service, asked for rightly.
 func operations(d *Service, c identity.Caller) map[string]func() error {
 	ctx := context.Background()
 	only := func(_ any, err error) error { return err }

@@ -19,7 +19,8 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		{"it passed", map[string]bool{doctor.SignedPath: true}, []doctor.Finding{pooler}, false},
 		{"another one passed", map[string]bool{"pooler": true}, []doctor.Finding{pooler}, true},
 		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
-		{"it failed", map[string]bool{doctor.SignedPath: true}, []doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
+		{"it failed", map[string]bool{doctor.SignedPath: true},
+			[]doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
 	} {
 		if why := closedReason(c.passed, c.found); (why != "") != c.closed {
 			t.Errorf("%s: %q", c.name, why)

@@ -144,7 +144,7 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 
 // A signed path that evaluates anything before it has seen the signature is found out, and does not keep agents from being
 // served by the other.
-func TestGateDoorProbe(t *testing.T) {
+func TestSignedPathProbe(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
 	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{SignedViews: true})
