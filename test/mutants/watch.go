@@ -57,7 +57,7 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 		return s, nil, err
 	}
 	// One server for all packages that meet the fault: no other fault has changed its roles.
-	folder, err := pgtest.Folder(true)
+	folder, err := pgtest.Folder(pgtest.QuickRoom)
 	if err != nil {
 		return s, nil, err
 	}

@@ -58,7 +58,11 @@ func main() {
 
 func run(ctx context.Context, o options) (ok bool, err error) {
 	began := time.Now()
-	dir, err := pgtest.Folder(!o.all)
+	var room uint64 = pgtest.QuickRoom
+	if o.all {
+		room = pgtest.WholeRoom
+	}
+	dir, err := pgtest.Folder(room)
 	if err != nil {
 		return false, err
 	}

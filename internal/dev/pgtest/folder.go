@@ -14,15 +14,21 @@ import (
 
 const folders = "pgconsent-test"
 
-// Folder makes the folder of a run, for servers and temporary files of tests. With small (at most a few gigabytes) it
-// is in memory if there is plenty, since databases are made and dropped by the hundred; otherwise, and if TMPDIR is
-// set, it is in the system's temporary folder. Leftovers of killed runs are removed.
-func Folder(small bool) (string, error) {
+// How many bytes of memory must be free for a run to have its databases there: some three times what they take.
+const (
+	QuickRoom = 8 << 30
+	WholeRoom = 16 << 30
+)
+
+// Folder makes the folder of a run, for servers and temporary files of tests. It is in memory if so many bytes are free
+// there, since databases are made and dropped by the hundred; otherwise, and if TMPDIR is set, it is in the system's
+// temporary folder. Leftovers of killed runs are removed.
+func Folder(room uint64) (string, error) {
 	parent := ""
-	if small && os.Getenv("TMPDIR") == "" {
-		parent = inMemory()
+	if os.Getenv("TMPDIR") == "" {
+		parent = inMemory(room)
 	}
-	for _, left := range []string{parent, inMemory()} {
+	for _, left := range []string{parent, inMemory(0)} {
 		removeLeft(left)
 	}
 	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folders, os.Getpid()))
@@ -31,7 +37,7 @@ func Folder(small bool) (string, error) {
 // folderIn is Folder inside the folder of a run, if there is one.
 func folderIn(run string) (string, error) {
 	if run == "" {
-		return Folder(true)
+		return Folder(QuickRoom)
 	}
 	return os.MkdirTemp(run, "pgtest")
 }

@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	memory      = "/dev/shm"
-	tmpfs       = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
-	plentyBytes = 8 << 30    // a whole run takes up to 3 GB
+	memory = "/dev/shm"
+	tmpfs  = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
 )
 
-// inMemory returns a file system in memory with plenty of room, "" if there is none.
-func inMemory() string {
+// inMemory returns a file system in memory with so many bytes of room, "" if there is none.
+func inMemory(room uint64) string {
 	var fs syscall.Statfs_t
 	// read, write, enter
 	if syscall.Statfs(memory, &fs) != nil || int64(fs.Type) != tmpfs || syscall.Access(memory, 7) != nil {
 		return ""
 	}
-	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < plentyBytes {
+	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < room {
 		return ""
 	}
 	return memory

@@ -2,4 +2,4 @@
 
 package pgtest
 
-func inMemory() string { return "" }
+func inMemory(uint64) string { return "" }
