@@ -161,6 +161,7 @@ type sources struct {
 	levels   map[string][]string // of lines of the log
 	told     []string            // errors that agents get, and warnings and errors of serve
 	findings map[string]bool     // ids of doctor's
+	ids      map[string]string   // those that are constants, by their names
 	sent     map[string]bool     // SQLSTATEs that are named somewhere
 	held     map[string]bool     // checks that have passed
 }
@@ -191,7 +192,8 @@ var (
 
 func readSources(t *testing.T) sources {
 	t.Helper()
-	s := sources{codes: map[string][]string{}, levels: map[string][]string{}, findings: map[string]bool{}, held: map[string]bool{}, sent: map[string]bool{}}
+	s := sources{codes: map[string][]string{}, levels: map[string][]string{}, findings: map[string]bool{}, ids: map[string]string{},
+		held: map[string]bool{}, sent: map[string]bool{}}
 	constants := map[string]string{}
 	files := map[string]*ast.File{}
 	root := os.DirFS("../..")
@@ -221,13 +223,17 @@ func readSources(t *testing.T) sources {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
+	for path, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.ValueSpec); ok {
 				for i, name := range spec.Names {
 					if i < len(spec.Values) {
-						if value, ok := literal(spec.Values[i]); ok && len(value) == 5 {
+						value, ok := literal(spec.Values[i])
+						if ok && len(value) == 5 {
 							constants[name.Name] = value
+						}
+						if ok && spec.Type == nil && filepath.ToSlash(filepath.Dir(path)) == "internal/tool/doctor" {
+							s.ids[name.Name] = value
 						}
 					}
 				}
@@ -325,6 +331,9 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 			value = kv.Value
 		}
 		id, ok := literal(value)
+		if name, is := value.(*ast.Ident); is {
+			id, ok = s.ids[name.Name]
+		}
 		id = strings.TrimPrefix(id, "…_")
 		if !ok || !word.MatchString(id) {
 			continue
@@ -333,7 +342,7 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 			if kv, ok := e.(*ast.KeyValueExpr); ok {
 				e = kv.Value
 			}
-			return slices.Contains([]string{"Unsafe", "Unknown", "NoGate", "Warning", "Hardening", "Advice", "severity"}, last(e))
+			return slices.Contains([]string{"Unsafe", "Unknown", "NoSignedPath", "Warning", "Hardening", "Advice", "severity"}, last(e))
 		})
 		switch {
 		case severity:
