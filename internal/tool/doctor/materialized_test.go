@@ -73,7 +73,7 @@ func TestMaterialized(t *testing.T) {
 		}
 		return fills
 	}
-	fills := expectKept("warning kept: the materialized rule of public.notes is not complete")
+	fills := expectKept("warning materialized: the materialized rule of public.notes is not complete")
 	fill := func() {
 		t.Helper()
 		if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) {}); err != nil {
@@ -84,7 +84,7 @@ func TestMaterialized(t *testing.T) {
 	expectKept("")
 	run("INSERT INTO pgconsent.kept_change VALUES ('3', '" + fills[0].Name + "', 1, '[\"1\"]'), ('3', 'another', 1, '[\"1\"]')")
 	const unsettled = "the materialized rule of public.notes may be wrong: it depends on 1 changes that were never applied"
-	expectKept("unsafe kept: " + unsettled)
+	expectKept("unsafe materialized: " + unsettled)
 	if served == nil || !strings.Contains(served.Error(), unsettled) {
 		t.Errorf("who serves: %v", served)
 	}
@@ -110,13 +110,13 @@ func TestMaterialized(t *testing.T) {
 	_, _ = examined(", materialize: true") // the trigger that was switched is another than the plan's: all is made anew
 	fill()
 	run("UPDATE pgconsent.kept_" + fills[0].Name + " SET open_until = 'infinity'")
-	expectKept("unsafe kept: the materialized rule of public.notes is wrong for")
+	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
 	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
 		t.Errorf("who serves: %v", served)
 	}
 	// A server that runs looks every few seconds: it does not read what is large.
 	run("INSERT INTO notes SELECT g, 1 FROM generate_series(10, 60000) g")
-	expectKept("unsafe kept: the materialized rule of public.notes is wrong for")
+	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
 	if served != nil && strings.Contains(served.Error(), "is wrong for") {
 		t.Errorf("who serves: %v", served)
 	}
