@@ -44,7 +44,7 @@ func schema(t testing.TB, name string) oracle.Schema {
 }
 
 // onSchema attacks twins of a schema by its list, of at least so many blocks and messages: in the nightly run in every
-// mode, else by every second block in one mode, which the schema's number chooses.
+// mode, else by every third block in one mode, which the schema's number chooses.
 func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	t.Helper()
 	list := attacks(t, name+".txt")
@@ -56,16 +56,16 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	modes, control := instance.Modes(instance.Both, instance.Auto, instance.SignedViews), list
 	if !tier.IsNightly() {
 		modes = modes[number%len(modes):][:1]
-		list = everySecond(list, number)
+		list = everyThird(list, number)
 	}
 	onTwins(t, schema(t, name), list, control, name+".sql", modes)
 }
 
-// everySecond is half of a list, the same for one number.
-func everySecond[T any](list []T, number int) []T {
+// everyThird is a third of a list, the same for one number.
+func everyThird[T any](list []T, number int) []T {
 	var out []T
 	for i, item := range list {
-		if tier.Turn(i+number, 2) {
+		if tier.Turn(i+number, 3) {
 			out = append(out, item)
 		}
 	}

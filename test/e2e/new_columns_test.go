@@ -118,9 +118,9 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 					}
 				}
 			}
-			same(proxy, tier.Count(2, 1, 1))
+			same(proxy, tier.Count(2, 2, 1))
 			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
-			same(harness.Serve(t, mode, []harness.Database{grows}, agents), tier.Count(5, 1, 1))
+			same(harness.Serve(t, mode, []harness.Database{grows}, agents), tier.Count(5, 3, 1))
 			harness.Migrate(t, grows, mode)
 			for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 				if a := persist(t, proxy, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
