@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // Whoever asks for a report leaves a record, also where nothing is known of the person; the record does not name one.
 func TestEveryRequestIsRecorded(t *testing.T) {
 	db := pgtest.Database(t)
-	harness.Exec(t, db, "CREATE TABLE notes (id int PRIMARY KEY, who text); INSERT INTO notes VALUES (1, 'ada')")
+	harness.Exec(t, db, "CREATE TABLE notes (id int PRIMARY KEY, who text); INSERT INTO notes VALUES (1, 'ursula')")
 	m := harness.Migrate(t, harness.Database{Name: "app", DB: db, SearchPath: []string{"public"},
 		Policy: "version: 1\nattributes: {}\ntables: { notes: { rows: [ consent: { subject: who, registry: {} } ] } }\n"}, harness.Auto)
 	key, err := audit.NewKey(bytes.Repeat([]byte{7}, 32))
@@ -35,9 +35,9 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 			log, err := audit.Open(audit.Config{Dir: logs, Mode: audit.Strict, Key: key, Deadline: tier.Patience})
 			return log, "reports", err
 		}}
-	for _, who := range []string{"ada", "mallory"} {
+	for _, who := range []string{"ursula", "mallory"} {
 		report, err := access.Make(t.Context(), from, access.Request{Subject: who, By: "office", Via: "cli", Format: "json"})
-		if known := who == "ada"; known != (err == nil) || !known && !errors.As(err, new(*consent.NotFoundError)) {
+		if known := who == "ursula"; known != (err == nil) || !known && !errors.As(err, new(*consent.NotFoundError)) {
 			t.Fatalf("the report on %s: %+v %v", who, report, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		if found = append(found, made.Found); made.By != "office" || made.Database != "app" || made.Found != (made.About != "") {
 			t.Errorf("recorded is %+v", made)
 		}
-		if text := string(r.Line); strings.Contains(text, "ada") || strings.Contains(text, "mallory") {
+		if text := string(r.Line); strings.Contains(text, "ursula") || strings.Contains(text, "mallory") {
 			t.Errorf("a record names a person: %s", text)
 		}
 		return nil
