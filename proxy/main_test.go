@@ -46,7 +46,7 @@ type judge struct {
 
 	bound                     verdict.Bound
 	prefix                    string // put in front of every text
-	hardened                   bool   // every statement gets a hardened plan
+	hardened                  bool   // every statement gets a hardened plan
 	ttl                       time.Duration
 	seals                     atomic.Int32
 	badSeal                   atomic.Bool

@@ -15,7 +15,7 @@ import (
 // a text that is only handed on. What is not leak-safe may fail for some value, has no equality, or has one that may not
 // be compared with.
 var (
-	leakSafeFor   = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
+	leakSafeFor = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	unvettedFor = map[string][]string{
 		"{c}": {"title ~ '(?=a)'", "icu = 'a'", "title::boolean", "score = fee", "occurred_at > now() - '3000000 years'", "'a'::public.uuid IS NULL",
 			"octet_length(title) > 3", "public.octet_length(title) > 3", "1 < (SELECT sum(1.5) FROM people)", "1 < (SELECT avg(1.5) FROM people)"},

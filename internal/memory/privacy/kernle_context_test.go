@@ -57,7 +57,9 @@ func contexts(k *kernle) {
 		k.Errorf("no contexts: %v, %v", all, err)
 	}
 
-	enter := func(by string, e ContextRequest) (*EnteredContext, error) { return k.service.EnterContext(ctx, as(by), e) }
+	enter := func(by string, e ContextRequest) (*EnteredContext, error) {
+		return k.service.EnterContext(ctx, as(by), e)
+	}
 	yes, no := true, false
 	for _, c := range []struct {
 		what, by     string
