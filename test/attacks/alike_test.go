@@ -16,7 +16,7 @@ func TestChangesBetweenWhatLooksAlike(t *testing.T) {
 		{`{ sql: "starts_with(state, 'o')" }`, "UPDATE notes SET state = 'OPEN' WHERE id = 1"},
 		{`{ sql: "f > 0.52" }`, "SET extra_float_digits = -15; UPDATE notes SET f = 0.51 WHERE id = 1"},
 	} {
-		for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+		for _, mode := range modesOf(instance.Auto, instance.Both) {
 			db := pgtest.Database(t)
 			instance.Exec(t, db, `CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 				CREATE TABLE notes (id int PRIMARY KEY, state text COLLATE ci, f float8);

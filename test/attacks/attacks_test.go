@@ -53,7 +53,7 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	}
 	tier.All(t)
 	t.Parallel() // each has databases and proxies of its own
-	modes, control := instance.Modes(instance.Both, instance.Auto, instance.SignedViews), list
+	modes, control := modesOf(instance.Both, instance.Auto, instance.SignedViews), list
 	if !tier.IsNightly() {
 		modes = modes[number%len(modes):][:1]
 		list = everyThird(list, number)
@@ -78,7 +78,7 @@ func TestKnownAttacks(t *testing.T) {
 	if blocks, messages := count(list); blocks < 12 || messages < 150 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	onTwins(t, schema(t, "works"), list, list, "disturb.sql", instance.Modes(instance.Both, instance.Auto, instance.SignedViews))
+	onTwins(t, schema(t, "works"), list, list, "disturb.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
 }
 
 // Nor do attacks on a schema with what the others lack: partitions of partitions, domains, composite types, ranges,
@@ -210,7 +210,7 @@ func TestPoliciesComeFirst(t *testing.T) {
 	if blocks, messages := count(list); blocks != 2 || messages < 100 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	onTwins(t, schema(t, "aloft"), list, list, "aloft.sql", instance.Modes(instance.Both, instance.Auto, instance.SignedViews))
+	onTwins(t, schema(t, "aloft"), list, list, "aloft.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
 }
 
 func count(list []attack) (blocks, messages int) {
@@ -300,6 +300,6 @@ func TestAttacksOnAQuarry(t *testing.T) {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
 	oracle.NeedsPgvector(t)
-	onTwins(t, oracle.Quarry, list, list, "quarry.sql", instance.Modes(instance.Both, instance.Auto, instance.SignedViews))
+	onTwins(t, oracle.Quarry, list, list, "quarry.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
 	onTwins(t, oracle.Quarry.ByIndex(), list, list, "quarry.sql", []instance.Mode{instance.Auto})
 }

@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,12 +141,22 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 	}
 }
 
+// modesOf are the modes in which a test attacks. That of signed views alone, which no operator may choose, is for the
+// nightly run, or for a test that has no other.
+func modesOf(all ...instance.Mode) []instance.Mode {
+	all = instance.Modes(all...)
+	if tier.IsNightly() || len(all) < 2 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(m instance.Mode) bool { return m.Name == instance.SignedViews.Name })
+}
+
 // signedFirst are the modes of such tests: the signed path alone in the quick run.
 func signedFirst() []instance.Mode {
 	if tier.Quick() {
 		return []instance.Mode{instance.Auto}
 	}
-	return instance.Modes(instance.Auto, instance.Both)
+	return modesOf(instance.Auto, instance.Both)
 }
 
 var named = regexp.MustCompile(`\bT\b`)

@@ -14,7 +14,7 @@ import (
 // not show in those behind it.
 func TestAMessageIsNoMoment(t *testing.T) {
 	tier.All(t)
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, person int, body text);

@@ -313,7 +313,7 @@ func TestComparisonsTellNothing(t *testing.T) {
 	for range n {
 		statements = append(statements, draw.message())
 	}
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		var got [2][]string
 		for i, d := range []instance.Database{twin(123), twin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})

@@ -21,7 +21,7 @@ func TestAForeignServerIsAskedOnce(t *testing.T) {
 		"LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)
 	}
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, fmt.Sprintf(`CREATE EXTENSION postgres_fdw;
 CREATE TABLE base (id int PRIMARY KEY, owner text, status text, note text); INSERT INTO base VALUES (1, 'me', 'ok', 'gone'), (2, 'me', 'ok', 'left');

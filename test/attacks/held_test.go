@@ -22,7 +22,7 @@ func TestLocksOfSubSelectsTellNothing(t *testing.T) {
 			`AND household_id = (SELECT weight FROM annotation WHERE weight = 6 LIMIT 1 FOR NO KEY UPDATE%)`,
 	}
 	const free = `SELECT count(*) FROM (SELECT FROM annotation WHERE weight = 6 FOR UPDATE SKIP LOCKED) x`
-	for _, mode := range instance.Modes(instance.Both, instance.Auto) {
+	for _, mode := range modesOf(instance.Both, instance.Auto) {
 		var got [2][]string
 		for i, proxy := range []*instance.Proxy{instance.Start(t, mode, one, s.Attributes), instance.Start(t, mode, two, s.Attributes)} {
 			asking, beside := proxy.Agent(t, "agent", s.Name), proxy.Agent(t, "agent", s.Name)

@@ -75,7 +75,7 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 		instance.Exec(t, db, "VACUUM big")
 		return instance.Database{Name: "pair", DB: db, Policy: twoIndexesPolicy, SearchPath: []string{"public"}}
 	}
-	for _, mode := range instance.Modes(instance.Both, instance.Auto) {
+	for _, mode := range modesOf(instance.Both, instance.Auto) {
 		one, two := twins(123), twins(124)
 		var got [2][]string
 		for i, d := range []instance.Database{one, two} {

@@ -160,7 +160,7 @@ func TestMasksHideTheRest(t *testing.T) {
 		}
 	}
 	statements = append(statements, maskedBeside...)
-	for m, mode := range instance.Modes(instance.Auto, instance.Both, instance.SignedViews) {
+	for m, mode := range modesOf(instance.Auto, instance.Both, instance.SignedViews) {
 		for r, rule := range []string{"{ own: { column: owner, is: user } }", "{ own: { column: owner, is: user } }, { visible: { dept: { id: dept } } }"} {
 			if !tier.Turn(2*m+r, 6) {
 				continue

@@ -35,7 +35,7 @@ func TestNamesOfWhatIsNotListed(t *testing.T) {
 				"SELECT to_regtypemod('"+name+"' || '')", "SELECT pg_basetype('"+name+"')")
 		}
 	}
-	for _, mode := range instance.Modes(instance.Auto, instance.InjectedOnly) {
+	for _, mode := range modesOf(instance.Auto, instance.InjectedOnly) {
 		var got [2][]string
 		for i, sql := range []string{"CREATE TABLE salaries (id int PRIMARY KEY); CREATE INDEX zkey ON note (zsecret)", "SELECT 1"} {
 			db := pgtest.Database(t)

@@ -138,7 +138,7 @@ func TestNewerPostgreSQL(t *testing.T) {
 		return instance.Database{Name: "newer", DB: db, Policy: newerPolicy, SearchPath: []string{"public"}}
 	}
 	attributes := map[string]string{"me": "1"}
-	for _, mode := range instance.Modes(instance.Both, instance.Auto) {
+	for _, mode := range modesOf(instance.Both, instance.Auto) {
 		one, two := database(""), database(rows("2", "100", instance.Marker)+rows("3", "200", instance.Marker))
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, attributes), instance.Start(t, mode, two, attributes)}
 		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)

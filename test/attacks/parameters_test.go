@@ -67,7 +67,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
 	}
 	var first []string
-	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
 		for i, d := range []instance.Database{twin(123), twin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})

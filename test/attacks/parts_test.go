@@ -45,7 +45,7 @@ func TestStatisticsOfPartsTellNothing(t *testing.T) {
 			" GROUP BY body) AS q WHERE body LIKE E'_z\\\\'", "SELECT x.id FROM "+table+" x JOIN "+table+" y ON x.id = y.id AND y.body LIKE E'_z\\\\'",
 			"SELECT body FROM "+table+" WHERE found @@ 'b'::tsquery GROUP BY body HAVING body LIKE E'_z\\\\' OR count(*) > 3")
 	}
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		var got [2][]string
 		for i, body := range []string{"zzz", "yyy"} {
 			db := pgtest.Database(t)

@@ -63,7 +63,7 @@ func TestPoliciesBesideOursTellNothing(t *testing.T) {
 			statements = append(statements, called(sql, c.name))
 		}
 	}
-	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		got, judged := askReached(t, mode, policy+views+" }\n", schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {

@@ -125,7 +125,7 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 			}
 		}
 	}
-	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		ask(mode, "", unplain, false)
 	}
 	ask(instance.Auto, notPlainAnywhere, unplainAnywhere, false)

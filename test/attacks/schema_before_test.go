@@ -33,7 +33,7 @@ func TestSchemaBeforeWords(t *testing.T) {
 	instance.Exec(t, plain, `DELETE FROM "order" WHERE owner <> 'me'; DELETE FROM "user" WHERE owner <> 'me'`)
 	instance.Exec(t, agent, "VACUUM ANALYZE")
 	c := plain.Connect(t, "postgres").PgConn()
-	for _, mode := range instance.Modes(instance.Auto, instance.SignedViews, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.SignedViews, instance.Both) {
 		db := instance.Database{Name: "pair", DB: agent, Policy: wordsPolicy, SearchPath: []string{"public"}}
 		a := instance.Start(t, mode, db, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		for _, sql := range []string{

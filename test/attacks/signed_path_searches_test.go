@@ -116,7 +116,7 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 				}
 			}
 		}
-		for _, mode := range instance.Modes(instance.SignedViews, instance.Auto) {
+		for _, mode := range modesOf(instance.SignedViews, instance.Auto) {
 			t.Run(rule.name+", "+mode.Name, func(t *testing.T) {
 				var plans []string
 				for k, plan := range gatePlans {

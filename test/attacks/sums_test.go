@@ -69,7 +69,7 @@ func TestSumsOnTheSignedPath(t *testing.T) {
 		instance.Exec(t, db, "VACUUM big, link")
 		return instance.Database{Name: "pair", DB: db, Policy: summedPolicy, SearchPath: []string{"public"}}
 	}
-	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
 		for i, d := range []instance.Database{twin(123), twin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})

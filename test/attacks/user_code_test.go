@@ -35,7 +35,7 @@ func asWrites(sql string) (out []string) {
 // What a write asks tells of hidden rows what a SELECT that asks it does: nothing, given a hardened plan or not.
 func TestWritesAskAsReadsDo(t *testing.T) {
 	tier.All(t)
-	for m, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for m, mode := range modesOf(instance.Auto, instance.Both) {
 		unhardened, asked := 0, 0
 		for k, f := range reachedBy {
 			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 18) || strings.Contains(f.sql, "fcomp") {
@@ -193,7 +193,7 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 		[]string{"UPDATE T SET note = 'x' WHERE id = 1",
 			"UPDATE T SET (note, x) = (SELECT 'y', n FROM small WHERE n = 3) WHERE note ~ 'x' RETURNING id, 1 / x",
 			"DELETE FROM T WHERE id = 1 RETURNING note"})
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		got, judged := askReached(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] {
@@ -231,7 +231,7 @@ CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSE
 		"SELECT sum(c) FROM q", "SELECT id FROM w WHERE b IN (SELECT c FROM q)",
 		"SELECT id FROM q LIMIT (SELECT c FROM w LIMIT 1)", "SELECT abs('c1'::code)", "DELETE FROM w WHERE b = c AND id = 2",
 	}
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		got, judged := askReached(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {

@@ -73,7 +73,7 @@ func TestVirtualColumns(t *testing.T) {
 		return instance.Database{Name: "lots", DB: db, Policy: virtualPolicy, SearchPath: []string{"public"}}
 	}
 	attributes := map[string]string{"me": "1"}
-	for _, mode := range instance.Modes(instance.Both, instance.Auto, instance.SignedViews) {
+	for _, mode := range modesOf(instance.Both, instance.Auto, instance.SignedViews) {
 		one, two := database(""), database(virtualHidden)
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, attributes), instance.Start(t, mode, two, attributes)}
 		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)

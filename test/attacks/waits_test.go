@@ -72,7 +72,7 @@ var waitingWrites = []string{
 // A row that is hidden keeps no write waiting, and no write waits for it.
 func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 	tier.All(t)
-	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
+	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		var got [2][]string
 		var asked []string
 		for i, hidden := range []string{waitedForHidden, ""} {

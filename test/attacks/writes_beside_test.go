@@ -137,7 +137,7 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 	}
 	statements = append(statements, "SELECT n, body, title FROM memo ORDER BY title",
 		"SELECT id, note, t FROM big ORDER BY id", "SELECT n, note FROM small ORDER BY n, note", "SELECT count(*) FROM open")
-	for m, mode := range instance.Modes(instance.Auto, instance.Both, instance.SignedViews) {
+	for m, mode := range modesOf(instance.Auto, instance.Both, instance.SignedViews) {
 		for r, rule := range besideRules {
 			if !tier.Turn(3*m+r, 5) {
 				continue
