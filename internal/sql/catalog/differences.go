@@ -40,7 +40,9 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		case reflect.DeepEqual(before, now):
 		case now == nil && !remain[name.Name]:
 			gone[name] = true
-		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool { return f.mayBeAttribute() && !isAmong(f, before) }):
+		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool {
+			return !isAmong(f, before) && (f.mayBeAttribute() || s.nameElsewhere(name) || o.nameElsewhere(name))
+		}):
 			changed[name] = true
 		}
 	}
@@ -52,6 +54,20 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 	}
 	return Differences{Relations: sorted(differ), Functions: sorted(changed), Gone: sorted(gone),
 		Others: s.beside(differ, named).hash() != o.beside(differ, named).hash()}
+}
+
+// nameElsewhere tells whether a function of another schema has the name. Calls of that one may now be of one that has
+// been added, since PostgreSQL chooses by the arguments among all schemas of the path (func_get_detail, parse_func.c).
+func (s *Snapshot) nameElsewhere(name Name) bool {
+	if s.spec.CatalogFunctions[name.Name] {
+		return true
+	}
+	for other := range s.functions {
+		if other.Name == name.Name && other != name {
+			return true
+		}
+	}
+	return false
 }
 
 // functionNames are the names of all functions, whatever their schema.
