@@ -133,8 +133,8 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		// What leak-safe statements read has no condition on a value, and so none of these columns.
 		if got, err := query(w.super,
 			"SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = "+
-				"'pgconsent_gate.door_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
-			t.Errorf("the door has %s, %v", got, err)
+				"'pgconsent_signed.visible_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
+			t.Errorf("the signed view has %s, %v", got, err)
 		}
 		for _, from := range []string{
 			"pgconsent_rows.public_odd", "pgconsent_rows.w_public_odd",

@@ -19,7 +19,7 @@ INSERT INTO shelves VALUES (3, '11111111-1111-4111-8111-111111111111', 'x')
 INSERT INTO item_log (what) VALUES ('x')
 INSERT INTO pg_class (relname) VALUES ('x')
 INSERT INTO pgconsent.keys (kid) VALUES (1)
-INSERT INTO pgconsent_gate.public_people VALUES (1)
+INSERT INTO pgconsent_signed.public_people VALUES (1)
 INSERT INTO ideas (idea) VALUES ('x') RETURNING id
 INSERT INTO ideas (idea) VALUES ('x') ON CONFLICT (id) DO UPDATE SET idea = 'y'
 INSERT INTO ideas (idea, state) VALUES ('x', 'agreed')
