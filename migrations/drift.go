@@ -138,7 +138,7 @@ func relations(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	return set, nil
 }
 
-// objects returns a fingerprint of everything that holds the wall in the database. Whatever a role may read of the
+// objects returns a fingerprint of everything that enforces the policy in the database. Whatever a role may read of the
 // catalogs is enough. Names in definitions depend on the search path, which must be pg_catalog.
 func objects(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
 	rows, err := tx.Query(ctx, `

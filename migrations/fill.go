@@ -23,11 +23,11 @@ type Fill struct {
 const fillBatch = 2000
 
 // FillAll fills in what does not count yet. Each batch is a transaction of its own, so that it can be interrupted at
-// any time, and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were kept.
+// any time, and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were stored.
 func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f Fill, left int64)) error {
 	for _, f := range fills {
 		if err := fill(ctx, conn, f, progress); err != nil {
-			return fmt.Errorf("fill in what is kept of %s: %w", f.Relation, err)
+			return fmt.Errorf("fill in the materialized answers of %s: %w", f.Relation, err)
 		}
 	}
 	return nil

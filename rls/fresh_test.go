@@ -52,7 +52,7 @@ views: { titles: {} }
 		t.Fatal(err)
 	}
 	for _, name := range []string{"public.memories", "public.events_1", "pgconsent_rows.public_digest",
-		"pgconsent_rows.w_public_narrow", "pgconsent_rows.public_titles", "pgconsent_signed.visible_public_memories", "pgconsent_signed.group_public_visits"} {
+		"pgconsent_rows.filtered_public_narrow", "pgconsent_rows.public_titles", "pgconsent_signed.visible_public_memories", "pgconsent_signed.group_public_visits"} {
 		if !strings.Contains(","+all+",", ","+strings.TrimPrefix(name, "public.")+",") {
 			t.Errorf("agents cannot read %s, of %s", name, all)
 		}

@@ -35,7 +35,8 @@ DROP FUNCTION pgconsent.consent_append(pgconsent.consent_record, pg_catalog.text
 DROP TABLE pgconsent.consent_code, pgconsent.consent_guardian, pgconsent.consent_current, pgconsent.consent_record,
   pgconsent.subject, pgconsent.consent_registry;
 DROP FUNCTION pgconsent.consent_name(pg_catalog.uuid, pg_catalog.text, pg_catalog.bytea), pgconsent.consent_open(),
-  pgconsent.consent_epoch(), pgconsent.consent_now(), pgconsent.consent_keep(), pgconsent.consent_forget_only(),
+  pgconsent.consent_epoch(), pgconsent.consent_now(), pgconsent.consent_decay_categories(),
+  pgconsent.consent_forget_only(),
   pgconsent.consent_refuse(), pgconsent.consent_rewrap(pg_catalog.uuid[], pg_catalog.bytea[], pg_catalog.bytea[]),
   pgconsent.consent_recode(pg_catalog.int4, pg_catalog.int8[], pg_catalog.bytea[]),
   pgconsent.pseudonym(pg_catalog.text, pg_catalog.text), pgconsent.outbox_fill(), pgconsent.sweep_erase(),

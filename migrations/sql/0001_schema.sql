@@ -931,14 +931,14 @@ INSERT INTO pgconsent.consent_registry DEFAULT VALUES;
 -- which is wrapped with a key outside the database, opens the sealed part of the records of a subject. Erasure
 -- removes the name and the key.
 CREATE TABLE pgconsent.subject (
-  ref       pg_catalog.uuid PRIMARY KEY,
-  subject   pg_catalog.text UNIQUE,
-  key       pg_catalog.bytea,
-  erased_at pg_catalog.timestamptz,
-  -- The key was wrapped with a newer key: the digest of the value that it had before. Pseudonyms are made of this digest.
-  stands    pg_catalog.bytea,
+  ref           pg_catalog.uuid PRIMARY KEY,
+  subject       pg_catalog.text UNIQUE,
+  key           pg_catalog.bytea,
+  erased_at     pg_catalog.timestamptz,
+  -- The key was wrapped with a newer key: the digest of the value that it had before. Pseudonyms are made of it.
+  pseudonym_key pg_catalog.bytea,
   CHECK ((subject IS NULL) = (erased_at IS NOT NULL) AND (key IS NULL) = (erased_at IS NOT NULL)),
-  CONSTRAINT subject_stands_check CHECK (stands IS NULL OR erased_at IS NULL)
+  CONSTRAINT subject_pseudonym_key_check CHECK (pseudonym_key IS NULL OR erased_at IS NULL)
 );
 
 -- Each record has the whole state after it, so that the last one of a subject, grantee and scope is the current state.
@@ -979,25 +979,25 @@ CREATE INDEX consent_record_decided ON pgconsent.consent_record (event) WHERE ev
 CREATE INDEX consent_record_expired ON pgconsent.consent_record (expires_at) WHERE event = 'expired';
 
 CREATE TABLE pgconsent.consent_current (
-  subject        pg_catalog.text NOT NULL,
-  grantee        pg_catalog.text NOT NULL, -- '*': everybody
-  scope          pg_catalog.text NOT NULL, -- '*', or table:…, row:…, ctx:…
-  number         pg_catalog.int8 NOT NULL,
-  state          pg_catalog.text NOT NULL,
-  stream         pg_catalog.text,
-  categories     pg_catalog.text[] NOT NULL,
-  purposes       pg_catalog.text[] NOT NULL,
-  asked          pg_catalog.text[],
-  given_at       pg_catalog.timestamptz,
-  expires_at     pg_catalog.timestamptz,
-  due_at         pg_catalog.timestamptz,
-  decay_from     pg_catalog.timestamptz,
-  decayed_before pg_catalog.timestamptz,
-  decayed_days   pg_catalog.int4,
-  void_before    pg_catalog.timestamptz,
-  warned_at      pg_catalog.timestamptz,
+  subject          pg_catalog.text NOT NULL,
+  grantee          pg_catalog.text NOT NULL, -- '*': everybody
+  scope            pg_catalog.text NOT NULL, -- '*', or table:…, row:…, ctx:…
+  number           pg_catalog.int8 NOT NULL,
+  state            pg_catalog.text NOT NULL,
+  stream           pg_catalog.text,
+  categories       pg_catalog.text[] NOT NULL,
+  purposes         pg_catalog.text[] NOT NULL,
+  asked            pg_catalog.text[],
+  given_at         pg_catalog.timestamptz,
+  expires_at       pg_catalog.timestamptz,
+  due_at           pg_catalog.timestamptz,
+  decay_from       pg_catalog.timestamptz,
+  decayed_before   pg_catalog.timestamptz,
+  decayed_days     pg_catalog.int4,
+  void_before      pg_catalog.timestamptz,
+  warned_at        pg_catalog.timestamptz,
   -- The categories that a partnership listed when its countdown to anonymity began: while rows decay, no other shows.
-  kept           pg_catalog.text[],
+  decay_categories pg_catalog.text[],
   PRIMARY KEY (subject, grantee, scope)
 );
 CREATE INDEX consent_current_expires ON pgconsent.consent_current (expires_at) WHERE state = 'given'
@@ -1047,11 +1047,11 @@ CREATE FUNCTION pgconsent.consent_forget_only() RETURNS pg_catalog.trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NEW.ref IS DISTINCT FROM OLD.ref OR OLD.erased_at IS NOT NULL
-     OR NOT (NEW.subject IS NULL AND NEW.key IS NULL AND NEW.stands IS NULL
+     OR NOT (NEW.subject IS NULL AND NEW.key IS NULL AND NEW.pseudonym_key IS NULL
        OR NEW.subject IS NOT DISTINCT FROM OLD.subject AND NEW.erased_at IS NULL
          AND pg_catalog.octet_length(NEW.key) IS NOT DISTINCT FROM pg_catalog.octet_length(OLD.key)
          AND (pg_catalog.substr(NEW.key, 1, 4) OPERATOR(pg_catalog.>) pg_catalog.substr(OLD.key, 1, 4)) IS TRUE
-         AND NEW.stands IS NOT DISTINCT FROM COALESCE(OLD.stands, pg_catalog.sha256(OLD.key))) THEN
+         AND NEW.pseudonym_key IS NOT DISTINCT FROM COALESCE(OLD.pseudonym_key, pg_catalog.sha256(OLD.key))) THEN
     RAISE EXCEPTION 'a subject of the consent registry can be erased, and not changed'
       USING ERRCODE = '42501', HINT = 'pgconsent consent erase --subject ID';
   END IF;
@@ -1088,20 +1088,20 @@ CREATE TRIGGER zz_pgconsent_guardian_truncate AFTER TRUNCATE ON pgconsent.consen
 ALTER TABLE pgconsent.consent_guardian ENABLE ALWAYS TRIGGER zz_pgconsent_guardian,
   ENABLE ALWAYS TRIGGER zz_pgconsent_guardian_truncate;
 
-CREATE FUNCTION pgconsent.consent_keep() RETURNS pg_catalog.trigger
+CREATE FUNCTION pgconsent.consent_decay_categories() RETURNS pg_catalog.trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  NEW.kept := CASE
+  NEW.decay_categories := CASE
     WHEN NEW.decay_from IS NULL THEN NULL
-    WHEN OLD.decay_from IS NOT NULL THEN OLD.kept
+    WHEN OLD.decay_from IS NOT NULL THEN OLD.decay_categories
     WHEN OLD.state OPERATOR(pg_catalog.=) 'given' THEN OLD.categories
   END;
   RETURN NEW;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent.consent_keep() FROM PUBLIC;
-CREATE TRIGGER pgconsent_keep BEFORE UPDATE ON pgconsent.consent_current FOR EACH ROW
-  EXECUTE FUNCTION pgconsent.consent_keep();
-ALTER TABLE pgconsent.consent_current ENABLE ALWAYS TRIGGER pgconsent_keep;
+REVOKE ALL ON FUNCTION pgconsent.consent_decay_categories() FROM PUBLIC;
+CREATE TRIGGER pgconsent_decay_categories BEFORE UPDATE ON pgconsent.consent_current FOR EACH ROW
+  EXECUTE FUNCTION pgconsent.consent_decay_categories();
+ALTER TABLE pgconsent.consent_current ENABLE ALWAYS TRIGGER pgconsent_decay_categories;
 
 -- The bodies from here on are texts, not BEGIN ATOMIC, so that "audit verify" can compare them letter by letter.
 --
@@ -1180,7 +1180,7 @@ BEGIN
       OR c.grantee OPERATOR(pg_catalog.=) who;
     DELETE FROM pgconsent.consent_guardian AS g WHERE g.subject OPERATOR(pg_catalog.=) who
       OR g.guardian OPERATOR(pg_catalog.=) who;
-    UPDATE pgconsent.subject AS s SET (subject, key, stands, erased_at) = (NULL, NULL, NULL, r.recorded_at)
+    UPDATE pgconsent.subject AS s SET (subject, key, pseudonym_key, erased_at) = (NULL, NULL, NULL, r.recorded_at)
       WHERE s.ref OPERATOR(pg_catalog.=) r.subject;
   ELSE
     INSERT INTO pgconsent.consent_current VALUES (who, whom, consent_append.scope, r.number, r.state, r.stream,
@@ -1203,7 +1203,7 @@ CREATE FUNCTION pgconsent.consent_rewrap(refs pg_catalog.uuid[], olds pg_catalog
   RETURNS pg_catalog.int8
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH done AS (
-    UPDATE pgconsent.subject AS s SET (key, stands) = (n.new, COALESCE(s.stands, pg_catalog.sha256(s.key)))
+    UPDATE pgconsent.subject AS s SET (key, pseudonym_key) = (n.new, COALESCE(s.pseudonym_key, pg_catalog.sha256(s.key)))
     FROM ROWS FROM (pg_catalog.unnest(consent_rewrap.refs), pg_catalog.unnest(consent_rewrap.olds),
       pg_catalog.unnest(consent_rewrap.news)) AS n (ref, old, new)
     WHERE s.ref OPERATOR(pg_catalog.=) n.ref AND s.key OPERATOR(pg_catalog.=) n.old
@@ -1231,7 +1231,7 @@ LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER PARALLEL SAFE COST 1000 SET sear
 DECLARE
   key pg_catalog.text;
 BEGIN
-  SELECT pg_catalog.encode(COALESCE(s.stands, pg_catalog.sha256(s.key)), 'hex') INTO key FROM pgconsent.subject AS s
+  SELECT pg_catalog.encode(COALESCE(s.pseudonym_key, pg_catalog.sha256(s.key)), 'hex') INTO key FROM pgconsent.subject AS s
     WHERE s.subject OPERATOR(pg_catalog.=) pseudonym.subject;
   RETURN pgconsent.mask('sweep|' OPERATOR(pg_catalog.||) key OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) value);
 END $$;

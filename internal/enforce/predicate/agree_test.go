@@ -315,7 +315,7 @@ func TestHelperNames(t *testing.T) {
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
 		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "a", Name: "b"},
 	}
-	for _, prefix := range []string{"h", "visible", "group", "w", "in", "key", "wkey", "empty", "stamp", "privacy", "copy"} {
+	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "stamp", "privacy", "copy"} {
 		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
 	seen := map[string]bool{}

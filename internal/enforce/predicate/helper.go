@@ -247,7 +247,7 @@ func RowView(table catalog.Name) catalog.Name {
 // FilteredRowView is the row view with the predicate in it once more: the second enforcement layer of a table whose
 // predicate reads hidden columns, and so cannot be put into an agent's text.
 func FilteredRowView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: objectName("w_", table)}
+	return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_", table)}
 }
 
 // KeyedView also has the columns that exist by key only. Agents have no right on it: they call the function of its
@@ -255,7 +255,7 @@ func FilteredRowView(table catalog.Name) catalog.Name {
 // [FilteredRowView].
 func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	if filtered {
-		return catalog.Name{Schema: RowsSchema, Name: objectName("wkey_", table)}
+		return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_key_", table)}
 	}
 	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
 }
@@ -292,7 +292,7 @@ func GroupView(table catalog.Name) catalog.Name {
 }
 
 // reservedPrefixes are prefixes of names of other views: for a schema of such a name the plain name would be ambiguous.
-var reservedPrefixes = map[string]bool{"visible": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
+var reservedPrefixes = map[string]bool{"visible": true, "group": true, "filtered": true, "in": true, "key": true}
 
 // objectName makes a name from a table's name that is unique to the table, within the 63 bytes of an identifier.
 func objectName(prefix string, table catalog.Name) string {
