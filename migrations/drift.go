@@ -138,12 +138,12 @@ func relations(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	return set, nil
 }
 
-// objects returns a fingerprint of everything that holds the wall in the database. Whatever a role may read of the
+// objects returns a fingerprint of everything that enforces the policy in the database. Whatever a role may read of the
 // catalogs is enough. Names in definitions depend on the search path, which must be pg_catalog.
 func objects(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
 	rows, err := tx.Query(ctx, `
 WITH ours AS (
-  SELECT n.oid, n.nspname FROM pg_namespace AS n WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+  SELECT n.oid, n.nspname FROM pg_namespace AS n WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 ), governed AS (
   SELECT DISTINCT p.polrelid AS oid FROM pg_policy AS p WHERE p.polname LIKE 'pgconsent\_%'
 ), roles AS ( -- ours: those that our policies speak of, and PUBLIC, which is 0

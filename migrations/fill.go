@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Fill is what a plan keeps beside the rows of a table, and how it is filled in.
+// Fill is what a plan stores beside the rows of a table, and how it is filled in.
 type Fill struct {
 	Name     string
 	Relation string
@@ -23,11 +23,11 @@ type Fill struct {
 const fillBatch = 2000
 
 // FillAll fills in what does not count yet. Each batch is a transaction of its own, so that it can be interrupted at
-// any time, and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were kept.
+// any time, and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were stored.
 func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f Fill, left int64)) error {
 	for _, f := range fills {
 		if err := fill(ctx, conn, f, progress); err != nil {
-			return fmt.Errorf("fill in what is kept of %s: %w", f.Relation, err)
+			return fmt.Errorf("fill in the materialized answers of %s: %w", f.Relation, err)
 		}
 	}
 	return nil
@@ -37,18 +37,19 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 	for {
 		// A change that nobody settles any more: one that is committed and still noted.
 		if _, err := conn.Exec(ctx,
-			`SELECT pgconsent.kept_distrust($1) WHERE EXISTS (SELECT FROM pgconsent.kept_change AS c WHERE c.name = $1)`, f.Name); err != nil {
+			`SELECT pgconsent.materialized_invalidate($1)
+			WHERE EXISTS (SELECT FROM pgconsent.materialized_change AS c WHERE c.name = $1)`, f.Name); err != nil {
 			return err
 		}
 		var ready bool
-		if err := conn.QueryRow(ctx, `SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = $1`,
+		if err := conn.QueryRow(ctx, `SELECT k.ready FROM pgconsent.materialized AS k WHERE k.name = $1`,
 			f.Name).Scan(&ready); err != nil || ready {
 			return err
 		}
 		// Filling in anew sees what was never settled, which may go.
-		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.kept SET filled_of = stale, filled_to = NULL
+		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.materialized SET filled_of = stale, filled_to = NULL
 			WHERE name = $1 AND filled_of IS DISTINCT FROM stale RETURNING name)
-			DELETE FROM pgconsent.kept_change AS c USING begun AS b WHERE c.name = b.name`, f.Name); err != nil {
+			DELETE FROM pgconsent.materialized_change AS c USING begun AS b WHERE c.name = b.name`, f.Name); err != nil {
 			return err
 		}
 		var left int64
@@ -68,7 +69,7 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			progress(f, left)
 		}
 		// What changed meanwhile and could not be settled begins it anew.
-		if _, err := conn.Exec(ctx, `UPDATE pgconsent.kept SET ready = true WHERE name = $1 AND stale = filled_of`,
+		if _, err := conn.Exec(ctx, `UPDATE pgconsent.materialized SET ready = true WHERE name = $1 AND stale = filled_of`,
 			f.Name); err != nil {
 			return err
 		}

@@ -13,9 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// planBase is the base migration that stores plans object by object.
-const planBase = 2
-
 // installedPlan is what is stored of the plan that is installed.
 type installedPlan struct {
 	Installed
@@ -90,22 +87,22 @@ func (r *run) foundBeside(ctx context.Context, b basis, now Found) (Found, error
 	return now, nil
 }
 
-// readPlan reads what is stored of the plan that is installed; nil where there is none, or it was not stored.
+// readPlan reads what is stored of the plan that is installed; nil where there is none.
 func (r *run) readPlan(ctx context.Context) (*installedPlan, error) {
 	fail := func(err error) (*installedPlan, error) {
 		return nil, fmt.Errorf("migrate: read what is installed: %w", err)
 	}
 	p := &installedPlan{objects: map[string]installedObject{}}
-	var found *string
+	var found string
 	err := r.tx.QueryRow(ctx, "SELECT i.hash, i.policy_version, i.found FROM pgconsent.installed AS i").
 		Scan(&p.Hash, &p.PolicyVersion, &found)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows) || err == nil && found == nil:
+	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return fail(err)
 	}
-	if err := json.Unmarshal([]byte(*found), &p.basis); err != nil {
+	if err := json.Unmarshal([]byte(found), &p.basis); err != nil {
 		return fail(err)
 	}
 	var o installedObject
@@ -123,8 +120,7 @@ func (r *run) readPlan(ctx context.Context) (*installedPlan, error) {
 	var identity string
 	var s Statement
 	var seq int
-	rows, err = r.tx.Query(ctx, "SELECT u.seq, u.object, u.sql, u.why FROM pgconsent.installed_undo AS u "+
-		"WHERE u.object IS NOT NULL ORDER BY u.seq")
+	rows, err = r.tx.Query(ctx, "SELECT u.seq, u.object, u.sql, u.why FROM pgconsent.installed_undo AS u ORDER BY u.seq")
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&seq, &identity, &s.SQL, &s.Why}, func() error {
 			o := p.objects[identity]

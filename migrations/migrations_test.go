@@ -11,7 +11,7 @@ import (
 // The three verifiers are flat for speed and must not drift apart.
 func TestVerifiersAreAlike(t *testing.T) {
 	var declared, verified []string
-	for _, function := range strings.Split(bases[0].up, "CREATE FUNCTION pgconsent_gate.")[1:] {
+	for _, function := range strings.Split(bases[0].up, "CREATE FUNCTION pgconsent_signed.")[1:] {
 		if body, _, _ := strings.Cut(function, "END $$;"); !strings.Contains(body, "-- verify") {
 			continue
 		}

@@ -20,7 +20,7 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 	var missing []Statement
 	var made []string
 	for _, role := range []struct{ name, options, why string }{
-		{o.ReaderRole, "NOLOGIN NOINHERIT", "The role that owns helper and gate views; nobody logs in as it."},
+		{o.ReaderRole, "NOLOGIN NOINHERIT", "The role that owns helper and signed views; nobody logs in as it."},
 		{o.RowsRole, "NOLOGIN NOINHERIT",
 			"The role that owns the views of tables with hidden columns; row security binds it, and nobody logs in as it."},
 		{o.AgentRole, "LOGIN NOINHERIT",
@@ -90,7 +90,7 @@ func (r *run) mayJoin(ctx context.Context, role string) (bool, error) {
 func (r *run) joinOwners(ctx context.Context, o Options, f Found) (release func() error, err error) {
 	var statements, after []Statement
 	for _, owner := range []struct{ role, schemas string }{
-		{o.ReaderRole, "pgconsent, pgconsent_gate, pgconsent_rows"}, {o.RowsRole, "pgconsent_rows"},
+		{o.ReaderRole, "pgconsent, pgconsent_signed, pgconsent_rows"}, {o.RowsRole, "pgconsent_rows"},
 	} {
 		role := quoteIdent(owner.role)
 		statements = append(statements, Statement{

@@ -173,7 +173,7 @@ func (r *run) upWhole(ctx context.Context, o Options, p Plan, in inspection) (Ch
 		return Changed{}, err
 	}
 	if in.have > 0 {
-		if err := r.undo(ctx, in.have); err != nil {
+		if err := r.undo(ctx); err != nil {
 			return Changed{}, err
 		}
 	}
@@ -240,7 +240,7 @@ func (r *run) down(ctx context.Context, o Options) error {
 	if err := r.lock(ctx, nil, true); err != nil {
 		return err
 	}
-	if err := r.undo(ctx, have); err != nil {
+	if err := r.undo(ctx); err != nil {
 		return err
 	}
 	made, err := r.madeRoles(ctx)
@@ -264,24 +264,20 @@ func (r *run) down(ctx context.Context, o Options) error {
 var gone = []string{"42P01", "42703", "42704", "3F000", "42883", "3D000"}
 
 // undo takes away what earlier plans have made, and restores what they found.
-func (r *run) undo(ctx context.Context, have int) error {
+func (r *run) undo(ctx context.Context) error {
 	statements, err := r.undoStatements(ctx)
 	if err != nil {
 		return err
 	}
-	forget := "DELETE FROM pgconsent.installed_undo; DELETE FROM pgconsent.installed"
-	if have >= planBase {
-		changes, err := r.readPrivilegeChanges(ctx)
-		if err != nil {
-			return err
-		}
-		statements = append(statements, changes.undo(r.databaseIdent(ctx))...)
-		forget += "; DELETE FROM pgconsent.installed_plan; DELETE FROM pgconsent.installed_privilege"
-	}
-	if err := r.tryAll(ctx, statements); err != nil {
+	changes, err := r.readPrivilegeChanges(ctx)
+	if err != nil {
 		return err
 	}
-	return r.exec(ctx, Statement{forget, "Nothing is left to undo."})
+	if err := r.tryAll(ctx, append(statements, changes.undo(r.databaseIdent(ctx))...)); err != nil {
+		return err
+	}
+	return r.exec(ctx, Statement{"DELETE FROM pgconsent.installed_undo; DELETE FROM pgconsent.installed; " +
+		"DELETE FROM pgconsent.installed_plan; DELETE FROM pgconsent.installed_privilege", "Nothing is left to undo."})
 }
 
 // tryAll runs statements, but for those about what is gone.

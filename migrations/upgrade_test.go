@@ -146,16 +146,18 @@ func TestFromBeforeTheFirstVersion(t *testing.T) {
 	if err := up(t, conn); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.migration SET name = '0001_base'; "+
-		"INSERT INTO pgconsent.migration (number, name) SELECT n, 'x' FROM generate_series(2, 37) AS n ON CONFLICT DO NOTHING"); err != nil {
-		t.Fatal(err)
-	}
-	_, read := migrations.ReadInstalled(t.Context(), conn)
-	for name, err := range map[string]error{
-		"up": up(t, conn), "down": migrations.Down(t.Context(), conn, migrations.Options{}), "read": read,
-	} {
-		if e := (*sqlstate.Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Hint, "migrate --down with that version") {
-			t.Errorf("%s: %v", name, err)
+	for first, last := range map[string]string{"0001_base": "37", "0001_base_0_1": "2"} { // what they were
+		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.migration SET name = '"+first+"' WHERE number = 1; INSERT INTO "+
+			"pgconsent.migration (number, name) SELECT n, 'x' FROM generate_series(2, "+last+") AS n ON CONFLICT DO NOTHING"); err != nil {
+			t.Fatal(err)
+		}
+		_, read := migrations.ReadInstalled(t.Context(), conn)
+		for name, err := range map[string]error{
+			"up": up(t, conn), "down": migrations.Down(t.Context(), conn, migrations.Options{}), "read": read,
+		} {
+			if e := (*sqlstate.Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Hint, "migrate --down with that version") {
+				t.Errorf("%s, %s: %v", first, name, err)
+			}
 		}
 	}
 }

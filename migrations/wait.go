@@ -137,7 +137,7 @@ func (r *run) lock(ctx context.Context, tables []string, all bool) error {
 		SELECT pg_catalog.format('ALTER VIEW %s OWNER TO %I', c.oid::regclass, pg_catalog.pg_get_userbyid(c.relowner))
 		FROM reading AS r JOIN pg_catalog.pg_class AS c ON c.oid = r.oid
 		JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+		WHERE c.relkind = 'v' AND n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 		  AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
 		ORDER BY c.oid`, names)
 	if err != nil {

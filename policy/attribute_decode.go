@@ -117,7 +117,7 @@ var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,
 
 // ownSettings are the settings that pgconsent uses itself. No agent may set one of them.
 var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed",
-	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.kept_due", "pgconsent.reason", "pgconsent.sweep"}
+	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.materialized_due", "pgconsent.reason", "pgconsent.sweep"}
 
 // serverPrefixes are the prefixes of settings that mean something to the server's own modules.
 var serverPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw",

@@ -13,7 +13,7 @@ func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation,
 		return
 	}
 	if why := c.whyNotMaterialized(row, out); why != "" {
-		c.fail(b.materializeAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be kept: %s", why)
+		c.fail(b.materializeAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be materialized: %s", why)
 		return
 	}
 	out.Materialized = &predicate.Materialized{Relation: row}
@@ -43,7 +43,7 @@ func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.
 	case t == nil:
 		why = "the policy does not list " + row.Name.String()
 	case t.decl.write != nil:
-		why = "agents write " + row.Name.String() + ", and what is kept is settled when a transaction commits"
+		why = "agents write " + row.Name.String() + ", and materialized answers are settled when a transaction commits"
 	}
 	return why
 }

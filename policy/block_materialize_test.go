@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// What cannot be kept, or says nothing by the time, is refused when the policy is loaded.
+// What cannot be materialized, or says nothing by the time, is refused when the policy is loaded.
 func TestMaterializedIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
@@ -46,7 +46,7 @@ CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)
 			"materialize: true } ] }": "",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, " +
 			"materialize: true } ], write: { commands: [update], columns: [body] } }": "agents write " +
-			"public.memories, and what is kept is settled when a transaction commits",
+			"public.memories, and materialized answers are settled when a transaction commits",
 		"loose: { rows: [ consent: { every: [ people: { id: from_id } ], status: consent, is: granted, " +
 			"materialize: true } ] }": "public.loose has no primary key",
 		"memories: { rows: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted, " +

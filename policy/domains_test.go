@@ -54,7 +54,7 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 		"derived: { from: { others: { who: plain } } }": "",
 		"derived: { from: { items: { who: plain } }, unless: [ status: { column: t, is: x } ] }":      "who of its primary key is a public.person",
 		"consent: { every: [ others: { who: who } ], status: state, is: granted }":                    "",
-		"consent: { every: [ others: { who: who } ], status: state, is: granted, materialize: true }": "the answer cannot be kept",
+		"consent: { every: [ others: { who: who } ], status: state, is: granted, materialize: true }": "the answer cannot be materialized",
 	} {
 		_, got := derivedCompile(t, snap,
 			"version: 1\nattributes: { user: { type: uuid, source: credential }, number: { type: bigint, source: credential }, "+

@@ -92,7 +92,7 @@ func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64,
 			return
 		}
 		l.warn(b.place, b.withMaterialize(),
-			"about %s rows of %s are asked about one by one, whether everybody has agreed: the answer can be kept "+
+			"about %s rows of %s are asked about one by one, whether everybody has agreed: the answer can be stored "+
 				"beside each; who changes their mind then changes about %s of these",
 			roughly(rows), row.Name, roughly(max(1, links/subjects)))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // What is advised pays, compiles as it is written, and is not said of small tables, of rows that the caller's own id
-// narrows, of subjects who are in a large part of the rows, nor of what cannot be kept or is.
+// narrows, of subjects who are in a large part of the rows, nor of what cannot be materialized or is.
 func TestWorthKeeping(t *testing.T) {
 	snap := derivedSnapshot(t)
 	size := func(memories, people float64, owners float64) catalog.Sizes {
@@ -31,7 +31,7 @@ func TestWorthKeeping(t *testing.T) {
 	}{
 		"a large table": {consent, size(2_000_000, 50_000, 0),
 			"p.yaml:5:23: about 2000000 rows of public.memories are asked about one by one, whether everybody has " +
-				"agreed: the answer can be kept beside each; who changes their mind then changes about 40 of these (" + kept + ")"},
+				"agreed: the answer can be stored beside each; who changes their mind then changes about 40 of these (" + kept + ")"},
 		"within any":                   {"any: [ sql: \"body = 'x'\", " + consent + " ]", size(2_000_000, 50_000, 0), kept},
 		"a small one":                  {consent, size(99_000, 5000, 0), ""},
 		"many of each owner":           {"own: { column: user_id, is: user }, " + consent, size(10_000_000, 500_000, 20), "about 500000 rows"},

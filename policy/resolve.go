@@ -81,7 +81,7 @@ func (c *resolver) findTable(at place, written string) *catalog.Relation {
 
 func isSystemSchema(schema string) bool {
 	return schema == "pg_catalog" || schema == "information_schema" || strings.HasPrefix(schema, "pg_") ||
-		schema == predicate.Schema || schema == predicate.GateSchema || schema == predicate.RowsSchema ||
+		schema == predicate.Schema || schema == predicate.SignedSchema || schema == predicate.RowsSchema ||
 		schema == catalog.ShadowSchema
 }
 

@@ -94,7 +94,7 @@ func consentKeys() *shape {
 		key{"status", wordShape("The column of the last table that says what a subject consented to.")},
 		key{"is", wordShape("The word that means consent.")},
 		key{"expires", wordShape("The column of the last table that says until when.")},
-		key{"materialize", &shape{kind: aBool, doc: "Until when everybody has agreed is kept beside each row."}},
+		key{"materialize", &shape{kind: aBool, doc: "Until when everybody has agreed is stored beside each row."}},
 		key{"subject", wordShape("The column with the row's one subject.")},
 		key{"subjects", wordShape("The column with the list of the row's subjects.")},
 		key{"but", granteesShape()},

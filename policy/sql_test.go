@@ -64,7 +64,7 @@ func quoteYAML(expression string) string {
 // What each construct becomes: every name qualified, every constant with its type.
 func TestExpressions(t *testing.T) {
 	attr := func(name, sqlType string) string {
-		return "(SELECT pgconsent_gate.attr('" + name + "'))::pg_catalog." + sqlType
+		return "(SELECT pgconsent_signed.attr('" + name + "'))::pg_catalog." + sqlType
 	}
 	now := "pg_catalog.timezone('UTC'::pg_catalog.text, pg_catalog.statement_timestamp())"
 	for expression, want := range map[string]string{
@@ -82,8 +82,8 @@ func TestExpressions(t *testing.T) {
 		"id = attribute('user')":    "(t.id OPERATOR(pg_catalog.=) " + attr("user", "uuid") + ")",
 		"n <= attribute('level')":   "(t.n OPERATOR(pg_catalog.<=) " + attr("level", "int4") + ")",
 		"a = ANY (attribute('contexts'))": "(t.a OPERATOR(pg_catalog.=) ANY ((SELECT " +
-			"pgconsent_gate.attr('contexts')::pg_catalog.text[])::pg_catalog.text[]))",
-		"tags && attribute('contexts')": "(t.tags OPERATOR(pg_catalog.&&) (SELECT pgconsent_gate.attr('contexts')::pg_catalog.text[]))",
+			"pgconsent_signed.attr('contexts')::pg_catalog.text[])::pg_catalog.text[]))",
+		"tags && attribute('contexts')": "(t.tags OPERATOR(pg_catalog.&&) (SELECT pgconsent_signed.attr('contexts')::pg_catalog.text[]))",
 		"tags @> '{a,b}'":               "(t.tags OPERATOR(pg_catalog.@>) '{a,b}'::pg_catalog.text[])",
 		"'x' <> ALL (tags)":             "(NOT ('x'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (t.tags)))",
 		"n = ANY (numbers)":             "(t.n OPERATOR(pg_catalog.=) ANY (t.numbers::pg_catalog.int8[]))",
@@ -131,7 +131,7 @@ func TestExpressions(t *testing.T) {
 		if i := strings.Index(got, " IS NOT NULL AND "); i >= 0 && strings.HasPrefix(got, "(SELECT") {
 			got = got[i+len(" IS NOT NULL AND "):]
 		}
-		if got = strings.TrimPrefix(got, "(SELECT pgconsent_gate.sealed()) AND "); got != want {
+		if got = strings.TrimPrefix(got, "(SELECT pgconsent_signed.sealed()) AND "); got != want {
 			t.Errorf("%s\n got %s\nwant %s", expression, got, want)
 		}
 	}

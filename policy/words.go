@@ -235,6 +235,6 @@ var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`)
 // ReadableSQL leaves out of generated SQL the schema names that only make it independent of the search path.
 func ReadableSQL(sql string) string {
 	sql = qualifiedOperator.ReplaceAllString(sql, "$1")
-	return strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.attr(", "attr(", "pgconsent_gate.sealed(",
+	return strings.NewReplacer("pg_catalog.", "", "pgconsent_signed.attr(", "attr(", "pgconsent_signed.sealed(",
 		"sealed(").Replace(sql)
 }

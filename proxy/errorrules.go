@@ -40,10 +40,10 @@ const (
 	multiWriteHint = " No part of a statement sees the rows that its other parts make: where this row needs one " +
 		"of them, send two statements in one transaction, that row first."
 
-	// raised by pgconsent_gate.unmoved
+	// raised by pgconsent_signed.row_is_current
 	changedWhileWaiting = "pgconsent: consent has changed while the statement waited"
 
-	// raised by pgconsent_gate.current_catalog
+	// raised by pgconsent_signed.current_catalog
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction"
 )
 

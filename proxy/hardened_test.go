@@ -25,7 +25,7 @@ func TestScriptsWithHardenedPlans(t *testing.T) {
 
 // TestRandomScriptsWithHardenedPlans is the same of made up conversations. What differs is a cursor that is declared behind
 // messages whose answers the server keeps back: whether a transaction is open there is not known, and the settings of
-// care make one.
+// a hardened plan make one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	for i, p := range []*proxied{start(t, withJudge(hardened)), start(t, withJudge(func(j *judge) { j.hardened, j.bound = true, wide(true) }))} {
@@ -49,7 +49,7 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	}
 }
 
-// TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of care.
+// TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of a hardened plan.
 func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	p := start(t, withJudge(hardened))
@@ -161,8 +161,8 @@ func TestErrorsOfHardening(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForHardening: the server keeps back the answer to the settings of care that go before a Bind; what has to
-// know of the transaction does not wait for it, and nothing of them shows.
+// TestNothingWaitsForHardening: the server keeps back the answer to the settings that go before a Bind; what has to know
+// of the transaction does not wait for it, and nothing of them shows.
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := start(t, withJudge(hardened))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}

@@ -391,21 +391,21 @@ var makeRoles = sync.OnceValue(func() error {
 // hardened makes in the database what a statement that gets a hardened plan comes behind.
 func (p *proxied) hardened() {
 	p.t.Helper()
-	base, err := os.ReadFile("../migrations/sql/0001_base_0_1.sql")
+	base, err := os.ReadFile("../migrations/sql/0001_schema.sql")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_, function, ok := strings.Cut(string(base), "CREATE FUNCTION pgconsent_gate.care()")
+	_, function, ok := strings.Cut(string(base), "CREATE FUNCTION pgconsent_signed.harden_plan()")
 	function, _, ends := strings.Cut(function, "REVOKE ")
 	if !ok || !ends {
-		p.t.Fatal("the base does not make pgconsent_gate.care()")
+		p.t.Fatal("the base does not make pgconsent_signed.harden_plan()")
 	}
 	conn := p.db.Connect(p.t, "postgres")
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(context.Background(),
-		"CREATE SCHEMA pgconsent_gate; GRANT USAGE ON SCHEMA pgconsent_gate TO wire_agent; "+
-			"CREATE FUNCTION pgconsent_gate.care()"+function+
-			"GRANT EXECUTE ON FUNCTION pgconsent_gate.care() TO wire_agent"); err != nil {
+		"CREATE SCHEMA pgconsent_signed; GRANT USAGE ON SCHEMA pgconsent_signed TO wire_agent; "+
+			"CREATE FUNCTION pgconsent_signed.harden_plan()"+function+
+			"GRANT EXECUTE ON FUNCTION pgconsent_signed.harden_plan() TO wire_agent"); err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // The goroutine that handles the client's messages has the turn: mostly the one that reads them. While that waits for
 // more of them, or for the answers, the goroutine that sends some once more can have it.
 
-// changedCatalogs is what pgconsent_gate.current_catalog raises with 40001.
+// changedCatalogs is what pgconsent_signed.current_catalog raises with 40001.
 const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
 
 const (

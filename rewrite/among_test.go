@@ -71,6 +71,6 @@ func TestAnyIsOfEquality(t *testing.T) {
 		}
 	}
 	if slices.Sort(leakSafe); len(slices.Compact(leakSafe)) != 4 {
-		t.Errorf("only %v take the door", leakSafe)
+		t.Errorf("only %v take the signed path", leakSafe)
 	}
 }

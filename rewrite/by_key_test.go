@@ -127,7 +127,7 @@ func TestKeysAreFixed(t *testing.T) {
 		result, refused := r.Rewrite(sql, true)
 		var fetched string
 		if refused == nil {
-			_, fetched, _ = strings.Cut(result.Text, "pgconsent_gate.current_catalog()")
+			_, fetched, _ = strings.Cut(result.Text, "pgconsent_signed.current_catalog()")
 			fetched, _, _ = strings.Cut(fetched, ")")
 			fetched = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
 				"]", "").Replace(strings.TrimPrefix(fetched, ", "))

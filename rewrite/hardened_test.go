@@ -398,28 +398,28 @@ func TestHardenedPlans(t *testing.T) {
 		case result.HardenedReason == "" && c.want != "",
 			c.want == "" && (result.HardenedReason != "" || result.HardenedIfDeclared),
 			!strings.Contains(result.HardenedReason, c.want):
-			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
+			t.Errorf("%s: hardened %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
 		}
 		hardened := false
 		for _, e := range result.Effects {
 			hardened = hardened || e.HardenedPlan != verdict.NotHardened || e.Body != nil && e.Body.HasHardenedPlan()
 		}
 		if hardened != (result.HardenedReason != "") {
-			t.Errorf("%s: care %q, and its effects say %t", c.sql, result.HardenedReason, hardened)
+			t.Errorf("%s: hardened %q, and its effects say %t", c.sql, result.HardenedReason, hardened)
 		}
 	}
 }
 
 // A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof: what asks for it is
 // given a hardened plan wherever that may come before the rule, and what shows it is not.
-func TestCareForVirtualColumns(t *testing.T) {
+func TestHardenedPlansForVirtualColumns(t *testing.T) {
 	rewriter(t, RLS)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	title := memories.Column("title")
 	title.Virtual = true
 	defer func() { title.Virtual = false }()
 	r := New(fixture.snap, fixture.pol, RLS)
-	for sql, careful := range map[string]bool{
+	for sql, wantHardened := range map[string]bool{
 		"SELECT title, lower(title), (SELECT count(*) FROM notes) FROM memories WHERE body = 'a' ORDER BY title, id LIMIT 5": false,
 		"SELECT * FROM memories": false,
 		"SELECT count(*), max(title) FROM memories GROUP BY title HAVING count(*) > 1":           false,
@@ -458,21 +458,21 @@ func TestCareForVirtualColumns(t *testing.T) {
 		"COPY (SELECT id FROM memories WHERE title IS NULL) TO STDOUT":                                           true,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.HardenedReason != "") != careful {
-			t.Errorf("%s: %v, care %q", sql, refused, result.HardenedReason)
+		if refused != nil || (result.HardenedReason != "") != wantHardened {
+			t.Errorf("%s: %v, hardened %q", sql, refused, result.HardenedReason)
 		}
 	}
 }
 
 // What the signed path takes cannot fail, and is planned as PostgreSQL plans.
-func TestTheSignedPathNeedsNoCare(t *testing.T) {
+func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 	result, refused := rewriter(t, AlwaysSigned).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
 		t.Errorf("%+v %v", result, refused)
 	}
 }
 
-// How statements are planned is said by SET alone, in front of which the settings of care stand anew: not by a call
+// How statements are planned is said by SET alone, in front of which the settings of a hardened plan stand anew: not by a call
 // that a statement makes before what it runs is planned.
 func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	r := rewriter(t, RLS)
@@ -496,25 +496,25 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 
 // What reads a table with circles or segments, of which comparisons compute, gets a hardened plan, whatever they are
 // part of.
-func TestCareForCirclesAndSegments(t *testing.T) {
+func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 	r, _ := altered(t, RLS, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[];
 		ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
-	for table, care := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
+	for table, wantHardened := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
 		result, refused := r.Rewrite("SELECT count(*) FROM "+table, false)
-		if refused != nil || (result.HardenedReason != "") != care {
-			t.Errorf("%s: %v, care %q", table, refused, result.HardenedReason)
+		if refused != nil || (result.HardenedReason != "") != wantHardened {
+			t.Errorf("%s: %v, hardened %q", table, refused, result.HardenedReason)
 		}
 	}
 }
 
 // Slices of what has subscripts and is no array fail for every row.
-func TestCareForSlices(t *testing.T) {
+func TestHardenedPlansForSlices(t *testing.T) {
 	r, _ := altered(t, RLS, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
-	for column, care := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {
+	for column, wantHardened := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE id > 0 AND "+column+"[0:1] IS NULL", false)
-		if refused != nil || (result.HardenedReason != "") != care {
-			t.Errorf("%s: %v, care %q", column, refused, result.HardenedReason)
+		if refused != nil || (result.HardenedReason != "") != wantHardened {
+			t.Errorf("%s: %v, hardened %q", column, refused, result.HardenedReason)
 		}
 	}
 }

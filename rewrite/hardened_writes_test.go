@@ -105,12 +105,12 @@ func TestHardeningOfWrites(t *testing.T) {
 		case result.HardenedReason == "" && c.want != "",
 			c.want == "" && (result.HardenedReason != "" || result.HardenedIfDeclared),
 			!strings.Contains(result.HardenedReason, c.want):
-			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
+			t.Errorf("%s: hardened %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
 		}
 	}
 }
 
-// What of the owner's runs as a row is written makes the write a careful one.
+// What of the owner's runs as a row is written makes the write a hardened one.
 func TestHardeningOfWhatWritesRun(t *testing.T) {
 	tier.All(t)
 	const (
@@ -122,7 +122,7 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 		part = "CREATE TABLE part (id int PRIMARY KEY, draft uuid REFERENCES drafts ON DELETE "
 	)
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	for change, careful := range map[string][2]bool{
+	for change, wantHardened := range map[string][2]bool{
 		"SELECT 1": {false, false},
 		fire + "CREATE TRIGGER t BEFORE INSERT ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                         {false, false},
 		fire + "CREATE TRIGGER t BEFORE UPDATE OF n ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                    {true, false},
@@ -194,8 +194,8 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
 				t.Errorf("%s: %s: %v", change, sql, refused)
-			} else if (result.HardenedReason != "") != careful[i] {
-				t.Errorf("%s: %s: care %q", change, sql, result.HardenedReason)
+			} else if (result.HardenedReason != "") != wantHardened[i] {
+				t.Errorf("%s: %s: hardened %q", change, sql, result.HardenedReason)
 			}
 		}
 		if strings.Contains(change, "feeling") {
@@ -211,12 +211,12 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; " +
 	"ALTER TABLE part ADD CHECK (asks(id) > 0)"
 
-// What a search finds to be written is found by key on the signed path, where it is planned without care.
+// What a search finds to be written is found by key on the signed path, where it needs no hardened plan.
 func TestWritesFoundByKey(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), Auto, "")
 	const search = "found @@ 'a'::tsquery"
 	keys := func(alias, by string) string {
-		return by + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_gate.door_public_drafts AS " + alias + " WHERE " + by + "))"
+		return by + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_signed.visible_public_drafts AS " + alias + " WHERE " + by + "))"
 	}
 	for sql, want := range map[string]string{
 		"UPDATE drafts SET title = 'x' WHERE " +
@@ -229,17 +229,17 @@ func TestWritesFoundByKey(t *testing.T) {
 			"WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)": "UPDATE public.drafts SET title = $2 " +
 			"WHERE " + keys("drafts", "found @@ plainto_tsquery('simple', $1)"),
-		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // with care
+		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // hardened
 		"DELETE FROM drafts d USING notes n WHERE d.body LIKE $1 AND n.id = d.note_id": "DELETE FROM public.drafts d USING public.notes n " +
 			"WHERE " + keys("d", "d.body LIKE $1") + " AND n.id = d.note_id",
 		"UPDATE drafts SET title = m.title FROM memories m WHERE m." + search +
 			" AND m.id = drafts.id": "UPDATE public.drafts SET title = m.title FROM public.memories m WHERE m." +
-			search + " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m WHERE m." + search + ")) AND m.id = drafts.id",
+			search + " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m WHERE m." + search + ")) AND m.id = drafts.id",
 		"UPDATE narrow SET body = 'x' WHERE body LIKE '%abc%' AND length(body) / 2 = 1": "UPDATE pgconsent_rows.public_narrow AS narrow " +
 			"SET body = 'x' WHERE body LIKE '%abc%' " +
-			"AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_gate.door_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
+			"AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_signed.visible_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
 		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // what is it there?
-		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // with care
+		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // hardened
 		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                         "",
 		"UPDATE drafts SET title = 'x' WHERE id = $1":                                              "",
 		"WITH d AS (DELETE FROM drafts WHERE " + search + " RETURNING id) SELECT id FROM d":        "",
@@ -258,11 +258,11 @@ func TestWritesFoundByKey(t *testing.T) {
 		}
 		text := strings.ReplaceAll(result.Text, "pg_catalog.", "")
 		switch {
-		case want == "" && (result.NeedsSignature || len(result.SearchedByKey) > 0 || strings.Contains(text, "pgconsent_gate.door")):
+		case want == "" && (result.NeedsSignature || len(result.SearchedByKey) > 0 || strings.Contains(text, "pgconsent_signed.visible_")):
 			t.Errorf("%s: %s", sql, text)
 		case want != "" && (text != want || len(result.SearchedByKey) != 1 || !result.NeedsSignature ||
 			result.HardenedReason != "" || result.Path != verdict.PathRowSecurity):
-			t.Errorf("%s: door %s, care %q, by key %v\n%s\n%s", sql, result.Path, result.HardenedReason, result.SearchedByKey, text, want)
+			t.Errorf("%s: path %s, hardened %q, by key %v\n%s\n%s", sql, result.Path, result.HardenedReason, result.SearchedByKey, text, want)
 		}
 	}
 }

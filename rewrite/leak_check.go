@@ -704,7 +704,7 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 		case !allowed[name]:
 			only = false
 		default:
-			signed = signed || name.Schema == predicate.GateSchema
+			signed = signed || name.Schema == predicate.SignedSchema
 		}
 	}
 	return only && signed

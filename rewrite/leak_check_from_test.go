@@ -55,7 +55,7 @@ func TestUsingIsOfOneType(t *testing.T) {
 			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+				t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func TestOutputsAreValues(t *testing.T) {
 	}
 }
 
-// Many columns take the door; an expression that is looked at in very many parts does not, and takes no time.
+// Many columns take the signed path; an expression that is looked at in very many parts does not, and takes no time.
 func TestLongOutputs(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, AlwaysSigned)
@@ -188,7 +188,7 @@ func TestLongOutputs(t *testing.T) {
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-			t.Errorf("%.60s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			t.Errorf("%.60s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestPatternsOfParts(t *testing.T) {
 			result, refused := r.Rewrite(sql, true)
 			switch signedPath := refused == nil && result.Path == verdict.PathSigned; {
 			case signedPath != (want != nil):
-				t.Errorf("%.200s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+				t.Errorf("%.200s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			case signedPath && fmt.Sprint(result.Forms) != fmt.Sprint(want):
 				t.Errorf("%.200s: forms %v, want %v", sql, result.Forms, want)
 			}

@@ -15,8 +15,8 @@ import (
 // a text that is only handed on. What is not leak-safe may fail for some value, has no equality, or has one that may not
 // be compared with.
 var (
-	leakSafeFor = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
-	unvettedFor = map[string][]string{
+	leakSafeFor    = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
+	notLeakSafeFor = map[string][]string{
 		"{c}": {"title ~ '(?=a)'", "icu = 'a'", "title::boolean", "score = fee", "occurred_at > now() - '3000000 years'", "'a'::public.uuid IS NULL",
 			"octet_length(title) > 3", "public.octet_length(title) > 3", "1 < (SELECT sum(1.5) FROM people)", "1 < (SELECT avg(1.5) FROM people)"},
 		"{t}": {"md5(title)", "embedding", "icu", "plainto_tsquery('english', title)",
@@ -161,7 +161,7 @@ var outputPlaces = []string{
 
 // What is not leak-safe keeps a text from the signed path wherever it stands, however it got there, but in what the
 // outermost SELECT returns; what is leak-safe does not. The last check asks the grammar whether a place was forgotten.
-func TestUnvettedWhereverItStands(t *testing.T) {
+func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	r, conn := altered(t, AlwaysSigned, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
 		CREATE FUNCTION octet_length(text) RETURNS integer LANGUAGE sql AS 'SELECT 1 / pg_catalog.length($1)'`)
@@ -193,14 +193,14 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			}
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil || result.Path != verdict.PathSigned {
-				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+				t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 				continue
 			}
 			unqualified(t, sql, result.Text)
 			tree, _ := sqltext.Parse(sql)
 			below(tree.ProtoReflect(), seen, fields)
-			for _, unvetted := range unvettedFor[what] {
-				sql := strings.ReplaceAll(place, what, unvetted)
+			for _, notLeakSafe := range notLeakSafeFor[what] {
+				sql := strings.ReplaceAll(place, what, notLeakSafe)
 				if result, refused := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refused == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the signed path", sql)
 				}
@@ -211,7 +211,7 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			}
 			sql = "SELECT count(*) FROM (" + sql + ") AS inside"
 			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path != verdict.PathSigned {
-				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+				t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			sql := strings.Replace(place, "{}", limit, 1)
 			result, refused := r.Rewrite(sql, true)
 			if refused != nil || result.Path != verdict.PathSigned || (result.Forms[1]&verdict.NonNegative != 0) != (!top && !known) {
-				t.Errorf("%s: %v, door %s, %q, forms %v", sql, refused, result.Path, result.RowSecurityReason, result.Forms)
+				t.Errorf("%s: %v, path %s, %q, forms %v", sql, refused, result.Path, result.RowSecurityReason, result.Forms)
 			}
 		}
 	}
@@ -246,7 +246,7 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 }
 
 // A sum may overflow by rows that a hidden row of the query around it chooses: inside an expression it keeps a text
-// from the door, wherever in it.
+// from the signed path, wherever in it.
 func TestSumsInsideExpressions(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for _, query := range []string{
@@ -269,10 +269,10 @@ func TestSumsInsideExpressions(t *testing.T) {
 				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
 				result, refused := r.Rewrite(sql, false)
 				if refused != nil || sums && result.Path == verdict.PathSigned {
-					t.Errorf("%s: %v, door %s", sql, refused, result.Path)
+					t.Errorf("%s: %v, path %s", sql, refused, result.Path)
 				}
 				if !sums && result.Path != verdict.PathSigned && !strings.Contains(query, "1 AS x") && !strings.Contains(query, "p.id::text") {
-					t.Errorf("%s does not take the door: %s", sql, result.RowSecurityReason)
+					t.Errorf("%s does not take the signed path: %s", sql, result.RowSecurityReason)
 				}
 			}
 		}
@@ -298,7 +298,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 func TestCompanyOfWhatIsLeakSafe(t *testing.T) {
 	r, conn := altered(t, AlwaysSigned,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
-	for sql, door := range map[string]bool{
+	for sql, signed := range map[string]bool{
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = m.body) FROM memories m)": true,
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = p.name) FROM memories m)": false,
 		"SELECT (SELECT count(*) FILTER (WHERE m.title = 'a') FROM memories m) FROM people p":                            true,
@@ -319,8 +319,8 @@ func TestCompanyOfWhatIsLeakSafe(t *testing.T) {
 		if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		if result, refused := r.Rewrite(sql, false); refused != nil || (result.Path == verdict.PathSigned) != door {
-			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+		if result, refused := r.Rewrite(sql, false); refused != nil || (result.Path == verdict.PathSigned) != signed {
+			t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }

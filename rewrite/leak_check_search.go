@@ -14,7 +14,7 @@ import (
 // AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it is of one table, the leak-safe conditions go below a fence,
 // OFFSET 0, through which the planner moves nothing:
 //
-//	SELECT ... FROM (SELECT * FROM pgconsent_gate.door_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
+//	SELECT ... FROM (SELECT * FROM pgconsent_signed.visible_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
 //
 // PostgreSQL computes all above the fence of visible rows, so that it may hold what an output may
 // (leak_check_output.go). Nor does the planner run it on statistics: an expression that is not leak-proof gets none of

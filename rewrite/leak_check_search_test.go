@@ -12,7 +12,7 @@ import (
 func TestFoundFirst(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
 	const search = "found @@ plainto_tsquery('english', 'lake')"
-	const behind = " FROM (SELECT * FROM pgconsent_gate.door_public_memories AS memories WHERE " + search + " OFFSET 0) AS memories"
+	const behind = " FROM (SELECT * FROM pgconsent_signed.visible_public_memories AS memories WHERE " + search + " OFFSET 0) AS memories"
 	for sql, want := range map[string]string{
 		"SELECT id FROM memories WHERE " + search +
 			" AND title ~ '(?=x)'": "SELECT id" + behind + " WHERE title ~ '(?=x)'",
@@ -36,15 +36,15 @@ func TestFoundFirst(t *testing.T) {
 		"SELECT id FROM memories WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END AND n BETWEEN 1 AND 9 AND " +
 			search: strings.Replace("SELECT id"+behind, "WHERE ", "WHERE n BETWEEN 1 AND 9 AND ", 1) + " WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END",
 		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'": "SELECT m.id /* a */ " +
-			"FROM (SELECT * FROM pgconsent_gate.door_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
+			"FROM (SELECT * FROM pgconsent_signed.visible_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
 		// words that are not what they seem
 		"SELECT title AS where, n AS from FROM memories WHERE n / 2 > 1 AND n IS DISTINCT FROM 3 AND " +
 			search: strings.Replace("SELECT title AS where, n AS from"+behind, "WHERE ", "WHERE n IS DISTINCT FROM 3 AND ", 1) + " WHERE n / 2 > 1",
 
 		"SELECT id, (SELECT count(*) FROM people p WHERE p.id = memories.id) FROM memories WHERE " + search +
 			" AND EXISTS (SELECT FROM people WHERE people.id = memories.id) AND title ~ '(?=x)'": "SELECT id, " +
-			"(SELECT count(*) FROM pgconsent_gate.door_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET",
-			" AND EXISTS (SELECT FROM pgconsent_gate.door_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
+			"(SELECT count(*) FROM pgconsent_signed.visible_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET",
+			" AND EXISTS (SELECT FROM pgconsent_signed.visible_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
 
 		// row security reaches the same index
 		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                "",
@@ -55,7 +55,7 @@ func TestFoundFirst(t *testing.T) {
 		"SELECT id FROM memories WHERE " + search + " AND 1 / $1 > 1":                            "",
 		"SELECT id FROM memories WHERE " + search +
 			" AND n / 2 > (SELECT count(*) FROM people)": "SELECT id" + behind +
-			" WHERE n / 2 > (SELECT count(*) FROM pgconsent_gate.door_public_people AS people)",
+			" WHERE n / 2 > (SELECT count(*) FROM pgconsent_signed.visible_public_people AS people)",
 		"SELECT id FROM memories WHERE " + search + " AND n / 2 IN (SELECT n FROM memories)":                       "",
 		"SELECT id FROM memories WHERE " + search + " AND EXISTS (SELECT FROM people WHERE n / 2 = 1)":             "",
 		"SELECT m.id FROM memories m, people WHERE " + search + " AND title ~ '(?=x)'":                             "",

@@ -59,20 +59,20 @@ func TestPathReasons(t *testing.T) {
 		}
 		signedPath := result.Path == verdict.PathSigned
 		if signedPath != (reason == "") || !strings.Contains(result.RowSecurityReason, reason) || signedPath != result.NeedsSignature ||
-			signedPath != strings.Contains(result.Text, "pgconsent_gate.door_") {
-			t.Errorf("%s: door %s, %q\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
+			signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_") {
+			t.Errorf("%s: path %s, %q\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 	result, _ := r.Rewrite("SELECT title FROM memories AS m WHERE m.id = 'd0000000-0000-4000-8000-000000000001'::uuid AND lower(title) = 'x'", false)
-	const want = "SELECT title FROM pgconsent_gate.door_public_memories AS m WHERE m.id = " +
+	const want = "SELECT title FROM pgconsent_signed.visible_public_memories AS m WHERE m.id = " +
 		"'d0000000-0000-4000-8000-000000000001'::pg_catalog.uuid AND pg_catalog.lower(title) = 'x'"
 	if result.Text != want {
 		t.Errorf("got  %s\nwant %s", result.Text, want)
 	}
 }
 
-// A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the gate
-// door.
+// A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the
+// signed path.
 func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	rewriter(t, AlwaysSigned)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -98,12 +98,12 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }
 
-// A table with hidden columns has a door for those that come out as they are. A mask is an expression, which may fail
+// A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may fail
 // on a hidden row; and whatever is named like a masked column is one, though the signed view has none of that name.
 func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
@@ -118,17 +118,17 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 		"SELECT count(*) FROM patients GROUP BY email":                                              false,
 		"SELECT title AS name FROM memories WHERE EXISTS (SELECT FROM patients WHERE title = name)": false,
 		"SELECT a.id FROM patients a JOIN patients b USING (name)":                                  false,
-		"SELECT count(*) FROM patients, vehicles":                                                   false, // that one is open, and has no door
+		"SELECT count(*) FROM patients, vehicles":                                                   false, // that one is open, and has no signed view
 		"SELECT count(*) FROM patients, pages WHERE site = 'a'":                                     false,
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil || (result.Path == verdict.PathSigned) != signedPath {
-			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			t.Errorf("%s: %v, path %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }
 
-// A sum that may overflow must not be one that hidden rows of another table have made: it takes the door where it is
+// A sum that may overflow must not be one that hidden rows of another table have made: it takes the signed path where it is
 // sure to be made. One of whole numbers, or of numbers with a declared precision, does not overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
@@ -159,7 +159,7 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 			text := strings.ReplaceAll(sql, "VALUE", column)
 			result, refused := r.Rewrite(text, false)
 			if refused != nil || (result.Path == verdict.PathSigned) != (everywhere || bounded) {
-				t.Errorf("%s: %v, door %s, %q", text, refused, result.Path, result.RowSecurityReason)
+				t.Errorf("%s: %v, path %s, %q", text, refused, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
@@ -173,12 +173,12 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN loose END) FROM memories) q",
 	} {
 		if result, refused := r.Rewrite(text, false); refused != nil || result.Path == verdict.PathSigned {
-			t.Errorf("%s: %v, door %s", text, refused, result.Path)
+			t.Errorf("%s: %v, path %s", text, refused, result.Path)
 		}
 	}
 }
 
-// Views of which every expression is leak-safe have a door: their queries, over those of their tables.
+// Views of which every expression is leak-safe have a signed view: their queries, over those of their tables.
 func TestSignedPathIsForViews(t *testing.T) {
 	rewriter(t, AlwaysSigned)
 	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
@@ -199,14 +199,14 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"SELECT * FROM hosted":                                                         true, // by a part of a key
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_gate.door_public_") {
-			t.Errorf("%s: %v, door %s, %q\n%s", sql, refused, result.Path, result.RowSecurityReason, result.Text)
+		if refused != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
+			t.Errorf("%s: %v, path %s, %q\n%s", sql, refused, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 	for view, want := range map[string]string{
 		"shares": "SELECT m.id, m.title, pg_catalog.length(m.title) AS share FROM " +
-			"pgconsent_gate.door_public_memories m WHERE (m.title ~~ 'a%'::pg_catalog.text)",
-		"lowest": "SELECT s.share AS id, s.title AS body FROM (pgconsent_gate.door_public_shares s JOIN public.notes n ON ((n.body = s.title)))",
+			"pgconsent_signed.visible_public_memories m WHERE (m.title ~~ 'a%'::pg_catalog.text)",
+		"lowest": "SELECT s.share AS id, s.title AS body FROM (pgconsent_signed.visible_public_shares s JOIN public.notes n ON ((n.body = s.title)))",
 	} {
 		v, _ := r.pol.View(catalog.Name{Schema: "public", Name: view})
 		got := strings.Join(strings.Fields(v.SignedQuery), " ") // columns of one table stand without it as of 16
@@ -315,7 +315,7 @@ func TestSignedPathIsForWhatIsPlain(t *testing.T) {
 			}
 			if signedPath := result.Path == verdict.PathSigned; signedPath != side.gate || !signedPath && c.reason != "*" &&
 				!strings.Contains(result.RowSecurityReason, c.reason) {
-				t.Errorf("%s: door %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
+				t.Errorf("%s: path %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}
 		}
 	}
@@ -379,8 +379,8 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 	}
 }
 
-// What row security reads as a kept answer does not take the door, which looks at everybody, unless an operator needs
-// it.
+// What row security reads as a materialized answer does not take the signed path, which looks at everybody, unless an
+// operator needs it.
 func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	rewriter(t, Auto)
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -412,7 +412,7 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 			continue
 		}
 		if before.Path != verdict.PathSigned || after.Path != want {
-			t.Errorf("%s: %s (%s), and where the answers are kept %s (%s)", sql, before.Path, before.RowSecurityReason, after.Path, after.RowSecurityReason)
+			t.Errorf("%s: %s (%s), and where the answers are materialized %s (%s)", sql, before.Path, before.RowSecurityReason, after.Path, after.RowSecurityReason)
 		}
 	}
 }
@@ -426,7 +426,7 @@ func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
 	} {
 		if result, refused := r.Rewrite(sql, false); refused != nil || signedPath != (result.Path == verdict.PathSigned) {
-			t.Errorf("%s: door %s, %q, %v", sql, result.Path, result.RowSecurityReason, refused)
+			t.Errorf("%s: path %s, %q, %v", sql, result.Path, result.RowSecurityReason, refused)
 		}
 	}
 	r, _ = altered(t, AlwaysSigned, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")

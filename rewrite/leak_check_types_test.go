@@ -68,7 +68,7 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	r, _ = altered(t, AlwaysSigned, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
 	for _, condition := range []string{"nums && ARRAY[1, 2]", "nums @> '{1}'", "3 = ANY (nums)"} {
 		if result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refused != nil || result.Path == verdict.PathSigned {
-			t.Errorf("%s, where intarray is: %v, door %s", condition, refused, result.Path)
+			t.Errorf("%s, where intarray is: %v, path %s", condition, refused, result.Path)
 		}
 	}
 }

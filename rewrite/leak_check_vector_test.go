@@ -102,9 +102,9 @@ func TestIndexedVectors(t *testing.T) {
 		case refused != nil && (signedPath || !strings.Contains(sql, "$1")):
 			t.Errorf("%s: %v", sql, refused)
 		case refused == nil && (result.Path == verdict.PathSigned) != signedPath:
-			t.Errorf("%s: door %s, %q", sql, result.Path, result.RowSecurityReason)
+			t.Errorf("%s: path %s, %q", sql, result.Path, result.RowSecurityReason)
 		case refused == nil && signedPath:
-			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_gate.door_public_", "public.")); err != nil {
+			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_signed.visible_public_", "public.")); err != nil {
 				t.Errorf("%s: %v", sql, err)
 			}
 		}

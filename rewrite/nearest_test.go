@@ -43,7 +43,7 @@ func TestExactTwin(t *testing.T) {
 			"SELECT id FROM (SELECT * FROM s.t * x OFFSET 0) AS x ORDER BY e <-> '[1]' LIMIT 1", "FROM s.t * x WHERE e IS NOT NULL"},
 		"SELECT id FROM s.t ORDER BY '[1]' <-> '[2]' LIMIT 1": {
 			"SELECT id FROM (SELECT * FROM s.t OFFSET 0) AS t ORDER BY '[1]' <-> '[2]' LIMIT 1", "FROM s.t"},
-		"/*pgconsent:scan*/SELECT extract(day FROM d) FROM public.notes ORDER BY e <-> 'ä' LIMIT 1; -- x": {
+		"/*pgconsent:use_hash*/SELECT extract(day FROM d) FROM public.notes ORDER BY e <-> 'ä' LIMIT 1; -- x": {
 			"SELECT extract(day FROM d) FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY e <-> 'ä' " +
 				"LIMIT 1", "FROM public.notes WHERE e IS NOT NULL"},
 	} {

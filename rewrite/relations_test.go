@@ -56,7 +56,7 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 			t.Fatalf("%s reads %v of another database", result.Text, name)
 		case rv.Schemaname == "" && ctes[rv.Relname]:
 		case rv.Schemaname == catalog.ShadowSchema:
-		case rv.Schemaname == "pgconsent_gate":
+		case rv.Schemaname == "pgconsent_signed":
 			if !result.NeedsSignature {
 				t.Fatalf("%s names a gate view and asks for no signature", result.Text)
 			}

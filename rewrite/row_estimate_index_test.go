@@ -15,7 +15,7 @@ import (
 
 // Where conditions of its own find few rows by an index, a statement says so: the index of whose rows they are is not
 // read besides.
-func TestSeekHint(t *testing.T) {
+func TestUseIndexHint(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE EXTENSION pg_trgm; CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);
 		CREATE TABLE cards (id bigint PRIMARY KEY, tenant bigint, board bigint, kind int, title text, code text, found tsvector, made date);
@@ -72,7 +72,7 @@ tables:
 		"SELECT title FROM cards WHERE board = 7 AND EXISTS (SELECT FROM cards c WHERE c.made < now())": false,
 		"SELECT id FROM plain WHERE board = 7":                                                          false, // no index of the tenant's
 		"UPDATE cards SET title = 'a' WHERE board = 7":                                                  true,
-		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // with care no indexes are joined
+		"UPDATE cards SET title = 'a' WHERE board = (SELECT 1 / min(id) FROM boards)":                   false, // hardened: no indexes are joined
 		"SELECT title FROM cards WHERE board = 7; SELECT 1":                                             false,
 	} {
 		result, refused := r.Rewrite(sql, false)
@@ -107,7 +107,7 @@ tables:
 		"SELECT count(*) FROM cards WHERE made > '2026-01-01'":                                                        false,
 		"WITH c AS (SELECT id FROM cards WHERE " + search + ") SELECT (SELECT count(*) FROM c), random() FROM boards": true,  // by key
 		"UPDATE cards SET title = 'a' WHERE " + search:                                                                true,  // by key
-		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // with care
+		"UPDATE cards SET title = 'a' WHERE " + search + " AND board = (SELECT 1 / min(id) FROM boards)":              false, // hardened
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // PostgreSQL makes a set for each partition that it reads.
-func TestScanHintOfPartitions(t *testing.T) {
+func TestUseHashHintOfPartitions(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	sql := "CREATE TABLE keepers (id bigint PRIMARY KEY, agreed text); CREATE TABLE logs (keeper bigint, made " +
 		"date) PARTITION BY RANGE (made); CREATE TABLE lines (keeper bigint, made date);"

@@ -22,7 +22,7 @@ func sizes() catalog.Sizes {
 	}
 }
 
-func TestScanHint(t *testing.T) {
+func TestUseHashHint(t *testing.T) {
 	r := rewriter(t, RLS).WithSizes(sizes())
 	for sql, want := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                                       true,

@@ -12,7 +12,7 @@ import (
 
 // What writes few rows looks at few, and so does what an index has in order behind a column that is the same in all
 // visible rows: sets of whole tables would cost hundreds of times as much.
-func TestScanHintOfFewRows(t *testing.T) {
+func TestUseHashHintOfFewRows(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE holders (id bigint PRIMARY KEY, tenant bigint, agreed text);
 		CREATE TABLE files (id bigint PRIMARY KEY, tenant bigint, part text, holder bigint REFERENCES holders ON DELETE CASCADE, title text, made date);

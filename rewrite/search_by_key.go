@@ -17,7 +17,7 @@ import (
 // statement reads its tables under row security, where the search uses no index. If the search's own conditions are
 // leak-safe, the statement looks up the keys of its rows on the signed path, and reads the rows with these keys:
 //
-//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) ...
+//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_signed.visible_n AS n WHERE n.found @@ q)) ...
 //
 // The rest stays as it was, under row security. The added condition can only leave rows out, whatever the keys are. The
 // keys are those of all visible rows that meet the conditions beside it, and equality of keys is leak-proof. The form

@@ -21,7 +21,7 @@ func TestFoundByKey(t *testing.T) {
 	const search, leaky = "m.found @@ plainto_tsquery('english', 'lake')", "p.name ~ '(?=x)'"
 	const words = "to_tsvector('simple', coalesce(m.title, '')) @@ '!a'::tsquery"
 	keys := func(by string) string {
-		return " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m WHERE " + by + "))"
+		return " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m WHERE " + by + "))"
 	}
 	found := search + keys(search)
 	const from, went = " FROM memories m JOIN people p ON p.id = m.user_id WHERE ",
@@ -54,15 +54,15 @@ func TestFoundByKey(t *testing.T) {
 			" AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search +
 			")": "SELECT p.id FROM public.people p, public.people q WHERE " + leaky +
 			" AND p.id IN (SELECT m.user_id FROM public.memories m WHERE " + found + ")",
-		// with care: a sub-select may fail
+		// hardened: a sub-select may fail
 		"SELECT p.id FROM people p, people q WHERE " + leaky + " AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search + " AND n / 2 = 1)": "",
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND " +
 			leaky: "SELECT m.id" + went + "m.found @@ plainto_tsquery('english', $1)" + keys("m.found @@ plainto_tsquery('english', $1)") + " AND " + leaky,
-		// with care
+		// hardened
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND p.name = lower($2) AND " + leaky: "",
 		"SELECT memories.id FROM memories, people p WHERE title ~* 'a{2}bcd' AND memories.user_id = p.id AND " +
 			leaky: "SELECT memories.id FROM public.memories, public.people p WHERE title ~* 'a{2}bcd' AND " +
-			"memories.id = ANY (ARRAY(SELECT memories.id FROM pgconsent_gate.door_public_memories AS memories " +
+			"memories.id = ANY (ARRAY(SELECT memories.id FROM pgconsent_signed.visible_public_memories AS memories " +
 			"WHERE title ~* 'a{2}bcd')) AND memories.user_id = p.id AND " + leaky,
 		"SELECT m.id" + from + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%' AND " +
 			leaky: "SELECT m.id" + went + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" +
@@ -87,19 +87,19 @@ func TestFoundByKey(t *testing.T) {
 		"SELECT m.id, ts_rank_cd(found, q) AS rank FROM memories m, to_tsquery('english', 'a & b') q WHERE q @@ " +
 			"found ORDER BY rank DESC LIMIT 10": "SELECT m.id, ts_rank_cd(found, q) AS rank FROM public.memories " +
 			"m, to_tsquery('english', 'a & b') q WHERE q @@ found AND m.id = ANY (ARRAY(SELECT m.id FROM " +
-			"pgconsent_gate.door_public_memories AS m, to_tsquery('english', 'a & b') AS q WHERE q @@ found)) ORDER BY rank DESC LIMIT 10",
+			"pgconsent_signed.visible_public_memories AS m, to_tsquery('english', 'a & b') AS q WHERE q @@ found)) ORDER BY rank DESC LIMIT 10",
 		"SELECT m.id FROM memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) JOIN people p ON p.id " +
 			"= m.user_id WHERE m.found @@ words AND n > 1 AND " +
 			leaky: "SELECT m.id FROM public.memories m CROSS JOIN plainto_tsquery('english', $1) AS w (words) " +
 			"JOIN public.people p ON p.id = m.user_id WHERE m.found @@ words AND n > 1 AND m.id = ANY " +
-			"(ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, plainto_tsquery('english', $1) AS " +
+			"(ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m, plainto_tsquery('english', $1) AS " +
 			"w (words) WHERE m.found @@ words AND n > 1)) AND " + leaky,
 		"SELECT m.id FROM memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND lpad(m.title, 3) = 'x'": "SELECT m.id " +
 			"FROM public.memories m, to_tsquery('a | b') WHERE found @@ to_tsquery AND m.id = ANY (ARRAY(SELECT m.id " +
-			"FROM pgconsent_gate.door_public_memories AS m, to_tsquery('a | b') WHERE found @@ to_tsquery)) AND lpad(m.title, 3) = 'x'",
+			"FROM pgconsent_signed.visible_public_memories AS m, to_tsquery('a | b') WHERE found @@ to_tsquery)) AND lpad(m.title, 3) = 'x'",
 		"SELECT m.id FROM memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ r AND lpad(m.title, " +
 			"3) = 'x'": "SELECT m.id FROM public.memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ " +
-			"r AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m, to_tsquery('b') " +
+			"r AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m, to_tsquery('b') " +
 			"AS r WHERE found @@ r)) AND lpad(m.title, 3) = 'x'",
 		// there may be none
 		"SELECT p.id FROM people p, memories m LEFT JOIN to_tsquery('a') q ON m.n > 3 WHERE found @@ q AND " + leaky: "",
@@ -138,7 +138,7 @@ func TestFoundByKey(t *testing.T) {
 		"SELECT p.id, (SELECT max(m.n / 2) FROM memories m WHERE m.user_id = p.id AND " + search + ") FROM people p": "",
 		"SELECT p.id FROM people p, LATERAL (SELECT m.n / 2 FROM memories m WHERE m.user_id = p.id AND " + search +
 			") x": "",
-		// with care
+		// hardened
 		"SELECT m.id" + from + search + " AND p.name = (SELECT min(1 / n)::text FROM memories)": "",
 		"SELECT m.id FROM memories m JOIN pg_class p ON p.oid::text = m.title WHERE " + search +
 			" AND p.relname ~ '(?=x)'": "",
@@ -152,17 +152,17 @@ func TestFoundByKey(t *testing.T) {
 		}
 		text := strings.ReplaceAll(result.Text, "pg_catalog.", "")
 		switch {
-		case want == "" && (result.NeedsSignature || len(result.SearchedByKey) > 0 || strings.Contains(text, "pgconsent_gate.door")):
+		case want == "" && (result.NeedsSignature || len(result.SearchedByKey) > 0 || strings.Contains(text, "pgconsent_signed.visible_")):
 			t.Errorf("%s: %s", sql, text)
 		case want != "" && (text != want || len(result.SearchedByKey) != 1 || !result.NeedsSignature ||
 			result.HardenedReason != "" || result.Path != verdict.PathRowSecurity):
-			t.Errorf("%s: door %s, care %q, by key %v\n%s\n%s", sql, result.Path, result.HardenedReason, result.SearchedByKey, text, want)
+			t.Errorf("%s: path %s, hardened %q, by key %v\n%s\n%s", sql, result.Path, result.HardenedReason, result.SearchedByKey, text, want)
 		}
 	}
 }
 
-// All that is leak-safe has them too where tables are joined, whether it takes the door or not: that goes by sizes, hidden
-// rows counted.
+// All that is leak-safe has them too where tables are joined, whether it takes the signed path or not: that goes by
+// sizes, hidden rows counted.
 func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
 	r, _ := altered(t, Auto, change)
@@ -184,9 +184,9 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 			}
 			if got := len(result.SearchedByKey) > 0; got != want ||
 				want && (!result.NeedsSignature || result.Forms[1] != verdict.SearchWords || !result.ExpectsForms || result.MayDeclare([]uint32{23})) {
-				t.Errorf("%s, %v rows, door %s: by key %v, forms %v", sql, rows, result.Path, got, result.Forms)
+				t.Errorf("%s, %v rows, path %s: by key %v, forms %v", sql, rows, result.Path, got, result.Forms)
 			}
-			forms = append(forms, strings.NewReplacer("public.", "", "pgconsent_gate.door_public_",
+			forms = append(forms, strings.NewReplacer("public.", "", "pgconsent_signed.visible_public_",
 				"", " AS memories", "", " AS people", "", predicate.UseIndexHint, "", predicate.UseHashHint,
 				"", predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "memories"}), "").Replace(result.Text))
 		}

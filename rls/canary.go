@@ -12,7 +12,7 @@ import (
 // is hidden by a rule that reads another table, as consent does.
 var (
 	canary = &catalog.Relation{
-		Name: catalog.Name{Schema: predicate.GateSchema, Name: "canary"}, Kind: catalog.Table,
+		Name: catalog.Name{Schema: predicate.SignedSchema, Name: "canary"}, Kind: catalog.Table,
 		Columns: []catalog.Column{
 			{Name: "id", Type: "integer", TypeOID: 23, NotNull: true},
 			{Name: "consent", Type: "text", TypeOID: 25, NotNull: true},

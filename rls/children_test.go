@@ -82,8 +82,8 @@ func TestPartitionsAndChildren(t *testing.T) {
 	agent := w.agent(user1)
 	for table, want := range map[string]string{
 		"events": "15", "ONLY events": "0", "parts.events_1": "5", "events_2": "5", "events_3": "5", "events_31": "5",
-		"animals": "3", "ONLY animals": "1", "cats": "1", "pgconsent_rows.public_narrow": "1", "pgconsent_rows.w_public_narrow": "1",
-		"pgconsent_rows.public_kittens": "1", "pgconsent_rows.w_public_kittens": "1",
+		"animals": "3", "ONLY animals": "1", "cats": "1", "pgconsent_rows.public_narrow": "1", "pgconsent_rows.filtered_public_narrow": "1",
+		"pgconsent_rows.public_kittens": "1", "pgconsent_rows.filtered_public_kittens": "1",
 	} {
 		w.want(agent, "SELECT count(*) FROM "+table, want)
 		w.want(w.agent(""), "SELECT count(*) FROM "+table, "0")

@@ -96,7 +96,7 @@ func TestMigrateChangesWhatDiffers(t *testing.T) {
 	}
 	want := []string{
 		"policy pgconsent_select on memory_participants", "policy pgconsent_select on people",
-		"relation pgconsent_gate.door_public_memory_participants", "relation pgconsent_gate.door_public_people",
+		"relation pgconsent_signed.visible_public_memory_participants", "relation pgconsent_signed.visible_public_people",
 	}
 	if diff := cmp.Diff(want, others(before, w.numbers())); diff != "" {
 		t.Errorf("other objects (-want +got):\n%s", diff)
@@ -118,7 +118,7 @@ func TestMigrateRemakesWhatNeedsIt(t *testing.T) {
 	w.change(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }").changed()
 	got := others(before, w.numbers())
 	for _, want := range []string{
-		"relation pgconsent.h_public_people", "policy pgconsent_select on memories", "relation pgconsent_gate.door_public_memories",
+		"relation pgconsent.h_public_people", "policy pgconsent_select on memories", "relation pgconsent_signed.visible_public_memories",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is the same; not: %q", want, got)
@@ -138,7 +138,7 @@ func TestMigrateAfterAnotherColumn(t *testing.T) {
 	before := w.numbers()
 	w.exec(w.owner, "ALTER TABLE people ADD COLUMN more text")
 	c := w.change(rls.Options{SignedViews: true}).changed()
-	if got := others(before, w.numbers()); !slices.Equal(got, []string{"relation pgconsent_gate.door_public_people"}) || c.Tables != 1 {
+	if got := others(before, w.numbers()); !slices.Equal(got, []string{"relation pgconsent_signed.visible_public_people"}) || c.Tables != 1 {
 		t.Errorf("%+v: %q", c, got)
 	}
 	if waiting, err := migrations.ReadWaiting(context.Background(), w.owner); err != nil || len(waiting) > 0 {
@@ -199,7 +199,7 @@ func TestDryRunPrintsWhatDiffers(t *testing.T) {
 	}
 	for _, want := range []string{
 		"DROP POLICY IF EXISTS pgconsent_select ON public.people;\n", "CREATE POLICY pgconsent_select ON public.people",
-		"DROP VIEW IF EXISTS pgconsent_gate.door_public_people;\n",
+		"DROP VIEW IF EXISTS pgconsent_signed.visible_public_people;\n",
 	} {
 		if strings.Count(script, want) != 1 {
 			t.Errorf("%q is %d times in the script", want, strings.Count(script, want))

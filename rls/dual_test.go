@@ -60,8 +60,8 @@ func TestHintChoosesThePlan(t *testing.T) {
 		want(explain+"EXECUTE "+name, name == "wire_sets")
 	}
 	// It is no security input: an agent that writes it, or half of it, sees the same.
-	for _, hint := range []string{predicate.UseHashHint, "/*pgconsent:scan", "/*pgconsent:scan*/ /*pgconsent:scan*/"} {
-		if hint == "/*pgconsent:scan" {
+	for _, hint := range []string{predicate.UseHashHint, "/*pgconsent:use_hash", "/*pgconsent:use_hash*/ /*pgconsent:use_hash*/"} {
+		if hint == "/*pgconsent:use_hash" {
 			hint += " */"
 		}
 		w.want(agent, hint+titles, visible)

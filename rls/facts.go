@@ -132,7 +132,7 @@ func (f *facts) rule(t *policy.Table) string { return f.condition(t.Rows, t.Rela
 
 func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 	if f.mode == SealOnly {
-		return "(SELECT pgconsent_gate.sealed())"
+		return "(SELECT pgconsent_signed.sealed())"
 	}
 	return predicate.Policy(rows, r)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Whatever agents may read, a statement that was decided before DDL gets nothing of it after: tables and parts of them,
-// materialised views, views of ours that stand for tables and for views, doors, and groups.
+// materialised views, views of ours that stand for tables and for views, signed views, and groups.
 func TestNothingIsReadUnderAnOlderCatalog(t *testing.T) {
 	w := newWorld(t, `SET ROLE app_owner;
 CREATE MATERIALIZED VIEW digest AS SELECT id, user_id, title FROM memories;
@@ -43,16 +43,16 @@ views: { titles: {} }
 		t.Fatal(err)
 	}
 	w.setSeal(agent, w.key().Seal(seen))
-	// The other views of the gate stand in conditions on the rows of these.
+	// The other signed views stand in conditions on the rows of these.
 	all, err := query(w.super, `SELECT c.oid::regclass FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent_catalog')
 		  AND has_any_column_privilege('`+migrations.DefaultAgentRole+`', c.oid, 'SELECT') AND has_schema_privilege('`+migrations.DefaultAgentRole+`', n.oid, 'USAGE')
-		  AND (n.nspname <> 'pgconsent_gate' OR c.relname ~ '^(door|group)_') ORDER BY 1`)
+		  AND (n.nspname <> 'pgconsent_signed' OR c.relname ~ '^(visible|group)_') ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"public.memories", "public.events_1", "pgconsent_rows.public_digest",
-		"pgconsent_rows.w_public_narrow", "pgconsent_rows.public_titles", "pgconsent_gate.door_public_memories", "pgconsent_gate.group_public_visits"} {
+		"pgconsent_rows.filtered_public_narrow", "pgconsent_rows.public_titles", "pgconsent_signed.visible_public_memories", "pgconsent_signed.group_public_visits"} {
 		if !strings.Contains(","+all+",", ","+strings.TrimPrefix(name, "public.")+",") {
 			t.Errorf("agents cannot read %s, of %s", name, all)
 		}

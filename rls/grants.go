@@ -66,26 +66,27 @@ func (f schemaRights) objects() []Object {
 	for _, h := range f.helpers {
 		reader[h.Relation.Name.Schema] = true
 	}
-	reader[predicate.GateSchema] = true
+	reader[predicate.SignedSchema] = true
 	for _, s := range f.signed {
 		reader[s.table.Relation.Name.Schema] = true
 	}
 	out := f.usage(agent, f.agent, "The agent's role names the tables and functions of the policy.")
 	out = append(out, f.usage(reader, f.reader, "The reader's views read the tables that predicates need.")...)
 	return append(out,
-		rights("schemas of ours", rightsOn("SCHEMA", []string{predicate.GateSchema, catalog.ShadowSchema}, one(f.agent),
-			"Rewritten statements name the gate and the shadows of the catalogs.", "USAGE")),
+		rights("schemas of ours", rightsOn("SCHEMA", []string{predicate.SignedSchema, catalog.ShadowSchema}, one(f.agent),
+			"Rewritten statements name signed views and the shadows of the catalogs.", "USAGE")),
 		rights("functions of row policies", rightsOn("FUNCTION", policyFunctions, f.callers(),
-			"Policies and gate views call these with the agent's rights.", "EXECUTE")))
+			"Policies and signed views call these with the agent's rights.", "EXECUTE")))
 }
 
 // policyFunctions are the functions that row policies and signed views call.
 var policyFunctions = []string{
-	"pgconsent_gate.attr(pg_catalog.text)", "pgconsent_gate.sealed()", "pgconsent_gate.vetted()",
-	"pgconsent_gate.scan()", "pgconsent_gate.seek()", "pgconsent_gate.few(pg_catalog.text)", "pgconsent_gate.care()",
-	"pgconsent_gate.current_catalog()", "pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool)",
-	"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_gate.json_ids(pg_catalog.text)",
-	"pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
+	"pgconsent_signed.attr(pg_catalog.text)", "pgconsent_signed.sealed()", "pgconsent_signed.text_is_signed()",
+	"pgconsent_signed.use_hash()", "pgconsent_signed.use_index()",
+	"pgconsent_signed.estimate_rows(pg_catalog.text)", "pgconsent_signed.harden_plan()",
+	"pgconsent_signed.current_catalog()", "pgconsent_signed.row_is_current(pg_catalog.xid, pg_catalog.bool)",
+	"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
+	"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 }
 
 // usage gives a role USAGE on schemas, where PUBLIC has none.

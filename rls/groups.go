@@ -60,7 +60,7 @@ func groupViewQuery(t *policy.Table) string {
 	shown, counts := q.rows()
 	list := strings.Join(q.names, ", ")
 	return "SELECT " + list + " FROM (SELECT " + strings.Join(q.values, ",\n  ") + "\n" + q.from +
-		"\nWHERE (SELECT pgconsent_gate.vetted()) AND " + shown + "\nUNION ALL\nSELECT " + list +
+		"\nWHERE (SELECT pgconsent_signed.text_is_signed()) AND " + shown + "\nUNION ALL\nSELECT " + list +
 		" FROM (SELECT " + strings.Join(all, ",\n    ") +
 		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
 		"\n    FROM (SELECT " + strings.Join(q.hidden, ",\n        ") + "\n     " + q.from +
@@ -146,7 +146,7 @@ func (q *groupQuery) rows() (shown string, counts []string) {
 		hides = "(" + hides + " OR " + some + ")"
 		shown += " AND (" + grouped + " AND (" + some + ")) IS NOT TRUE"
 	}
-	counts = []string{"(SELECT pgconsent_gate.vetted())", grouped, hides, q.row + "." + q.subject + " IS NOT NULL"}
+	counts = []string{"(SELECT pgconsent_signed.text_is_signed())", grouped, hides, q.row + "." + q.subject + " IS NOT NULL"}
 	for _, d := range a.Dimensions {
 		if d.Closed {
 			counts = append(counts, periodIsOver(d, q.row+"."+catalog.QuoteIdent(d.Column)))

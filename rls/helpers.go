@@ -38,10 +38,10 @@ func (f helperViews) views(h predicate.Helper) Object {
 			policies += ", " + f.rowsRole
 		}
 		f.view(o, helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")
-		f.view(o, signed, h, f.agent, "\nWHERE (SELECT pgconsent_gate.vetted())",
+		f.view(o, signed, h, f.agent, "\nWHERE (SELECT pgconsent_signed.text_is_signed())",
 			"Signed statements read this view; for any other it raises.")
 	}
-	o.drop("Take the helper and gate views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", helper, signed))
+	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", helper, signed))
 	return o.Object
 }
 
@@ -58,7 +58,7 @@ func (f *facts) readable(r *catalog.Relation) Object {
 	o.why = "The reader sees every row; and a relation under a policy lets the planner run no operator of " +
 		"the agent's on its statistics."
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, r.Name.SQL(), f.reader))
-	o.drop("Take the helper and gate views away.", dropPolicy(readerPolicy, r))
+	o.drop("Take the helper and signed views away.", dropPolicy(readerPolicy, r))
 	return o.Object
 }
 
@@ -93,6 +93,6 @@ BEGIN
 END $pgconsent$`, name, catalog.QuoteLiteral(r.Name.SQL()), r.Name.SQL()))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
 	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, strings.Join(f.callers(), ", ")))
-	o.drop("Take the helper and gate views away.", fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
 	return o.Object
 }

@@ -92,7 +92,7 @@ func TestBadSealsShowNothing(t *testing.T) {
 			w.want(agent, "SELECT count(*) FROM public.people", "0")
 			w.want(agent, "SELECT count(*) FROM public.memory_participants", "0")
 			w.want(agent, "SELECT title FROM public.memories WHERE title = 'alone'", "")
-			w.want(agent, "SELECT pgconsent_gate.attr('user')", "NULL")
+			w.want(agent, "SELECT pgconsent_signed.attr('user')", "NULL")
 		})
 	}
 	w.t = t
@@ -102,7 +102,7 @@ func TestBadSealsShowNothing(t *testing.T) {
 		c.Attributes = map[string]string{"odd": "a|b#c=d%e%7C é", "user": user1}
 	}))
 	w.want(agent, titles, visible)
-	w.want(agent, "SELECT pgconsent_gate.attr('odd')", "a|b#c=d%e%7C é")
+	w.want(agent, "SELECT pgconsent_signed.attr('odd')", "a|b#c=d%e%7C é")
 	w.want(agent, "RESET pgconsent.seal; SELECT count(*) FROM public.memories", "0")
 }
 
@@ -125,7 +125,7 @@ func TestExpiryIsThatOfTheTransaction(t *testing.T) {
 func TestSignedPath(t *testing.T) {
 	w := migrated(t)
 	agent, key := w.agent(user1), w.key()
-	const q = "SELECT name FROM pgconsent_gate.public_people AS p JOIN public.people USING (id) ORDER BY 1"
+	const q = "SELECT name FROM pgconsent_signed.public_people AS p JOIN public.people USING (id) ORDER BY 1"
 	signed := key.Sign("p1", q)
 	if len(signed) != seal.SignatureLen+len(q) {
 		t.Errorf("a signature is %d bytes long, not %d", len(signed)-len(q), seal.SignatureLen)
@@ -140,8 +140,8 @@ func TestSignedPath(t *testing.T) {
 		"with a newline":         "\n" + signed,
 		"in a later message":     "SELECT 1; " + signed,
 		"another key":            seal.Key{ID: 1, Secret: make([]byte, 32)}.Sign("p1", q),
-		"empty under NOT EXISTS": "SELECT NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_people WHERE consent_status = 'nobody')",
-		"without rows":           "SELECT count(*) FROM pgconsent_gate.public_memory_participants WHERE person_id IS NULL AND memory_id = '" + user1 + "'",
+		"empty under NOT EXISTS": "SELECT NOT EXISTS (SELECT 1 FROM pgconsent_signed.public_people WHERE consent_status = 'nobody')",
+		"without rows":           "SELECT count(*) FROM pgconsent_signed.public_memory_participants WHERE person_id IS NULL AND memory_id = '" + user1 + "'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -153,8 +153,8 @@ func TestSignedPath(t *testing.T) {
 	w.refused(agent, "42501", signed)
 	// A gate shows what the predicates need, hidden rows too, and nothing else.
 	w.setSeal(agent, key.Seal(claims(agent, user1)))
-	w.want(agent, key.Sign("p1", "SELECT count(*) FROM pgconsent_gate.public_people"), "5")
-	w.refused(agent, "42703", key.Sign("p1", "SELECT name FROM pgconsent_gate.public_people"))
+	w.want(agent, key.Sign("p1", "SELECT count(*) FROM pgconsent_signed.public_people"), "5")
+	w.refused(agent, "42703", key.Sign("p1", "SELECT name FROM pgconsent_signed.public_people"))
 }
 
 // F1 of the findings: a domain over text ran an agent's code inside a verifier.
@@ -177,9 +177,9 @@ func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
 	for _, path := range []string{"public", "pg_temp, pg_catalog, public"} {
 		w.exec(agent, "DISCARD PLANS; SET search_path = "+path)
 		w.want(agent, titles, visible)
-		w.refused(agent, "42501", "SELECT * FROM pgconsent_gate.public_people")
+		w.refused(agent, "42501", "SELECT * FROM pgconsent_signed.public_people")
 		if path == "public" {
-			w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_gate.public_people"), "5")
+			w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_signed.public_people"), "5")
 		}
 	}
 	w.want(agent, "SELECT count(*) FROM pg_temp.seen", "0")
@@ -214,7 +214,7 @@ func TestPlanningTellsNothing(t *testing.T) {
 	w.exec(w.owner, "INSERT INTO people (id, user_id, consent_status) SELECT gen_random_uuid(), "+
 		"gen_random_uuid(), 'oracle' FROM generate_series(1, 1000); ANALYZE people")
 	agent := w.agent("")
-	const probe = `EXPLAIN SELECT id FROM pgconsent_gate.public_people WHERE consent_status LIKE '%oracl\'`
+	const probe = `EXPLAIN SELECT id FROM pgconsent_signed.public_people WHERE consent_status LIKE '%oracl\'`
 	if _, err := query(agent, probe); err != nil {
 		t.Errorf("the statistics answer: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestParallelPlansSeeTheSame(t *testing.T) {
 	w.want(agent, titles, visible)
 	w.want(agent, names, "Ada")
 	w.want(agent, links, "1")
-	w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_gate.public_people"), "5")
+	w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_signed.public_people"), "5")
 }
 
 // A cursor that is open when the session loses its seal shows nothing that was not shown before.

@@ -82,9 +82,9 @@ func (f writePolicies) lists() []Object {
 	}
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
-		"pgconsent_gate.attr(pg_catalog.text)", "pgconsent_gate.sealed()",
-		"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_gate.json_ids(pg_catalog.text)",
-		"pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
+		"pgconsent_signed.attr(pg_catalog.text)", "pgconsent_signed.sealed()",
+		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
+		"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 	}, one(f.reader), "", "EXECUTE"))
 	f.mayAskEmpty(o, triggerConditions(w))
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
@@ -161,7 +161,7 @@ func chainArray(b predicate.Bound) string { return "told::" + b.Array() }
 
 func stampedValue(s policy.Stamp) string {
 	if s.Attribute != "" {
-		return "pgconsent_gate.attr(" + catalog.QuoteLiteral(s.Attribute) + ")::" + s.Type
+		return "pgconsent_signed.attr(" + catalog.QuoteLiteral(s.Attribute) + ")::" + s.Type
 	}
 	return catalog.QuoteLiteral(s.Value)
 }

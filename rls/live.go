@@ -32,8 +32,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
 		"pgconsent.claim(pg_catalog.text, pg_catalog.text[])",
-		"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[])",
-		"pgconsent_gate.json_ids(pg_catalog.text)", "pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
+		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])",
+		"pgconsent_signed.json_ids(pg_catalog.text)", "pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 	}, one(f.reader), "", "EXECUTE"))
 	f.mayAskEmpty(o, liveNodes(f.policy))
 	o.create("ALTER FUNCTION " + liveSignature + " OWNER TO " + f.reader)
@@ -41,7 +41,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %%I, %%I', "+
 		`pg_catalog.pg_get_userbyid(p.proowner), %s)
   FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) `+
-		`'pgconsent_gate.attr(pg_catalog.text)'::pg_catalog.regprocedure); END $$`,
+		`'pgconsent_signed.attr(pg_catalog.text)'::pg_catalog.regprocedure); END $$`,
 		liveSignature, catalog.QuoteLiteral(f.controlName)))
 
 	const why = "Take the function that works attributes out away."

@@ -115,7 +115,7 @@ const lockBuckets = 512
 
 // lockKey is the bucket of a value, among those of the step.
 func lockKey(name string, step int, value string) string {
-	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent kept %s %d", name, step))
+	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
 	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,
 		value, lockBuckets-1)
 }
@@ -125,7 +125,7 @@ func (m materialized) createSettle() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	noted := func(step int) string {
-		return fmt.Sprintf("ARRAY(SELECT DISTINCT c.value FROM pgconsent.kept_change AS c WHERE c.tx = "+
+		return fmt.Sprintf("ARRAY(SELECT DISTINCT c.value FROM pgconsent.materialized_change AS c WHERE c.tx = "+
 			"pg_current_xact_id() AND c.name = %s AND c.step = %d)", catalog.QuoteLiteral(m.name), step)
 	}
 	n := len(m.steps)
@@ -199,7 +199,7 @@ type materializations struct{ *facts }
 func (f materializations) objects() []Object {
 	var out []Object
 	for _, m := range f.materialized {
-		o := newObject(m.identity(), "Until when everybody whom a row is about has agreed is kept beside the row, by "+
+		o := newObject(m.identity(), "Until when everybody whom a row is about has agreed is stored beside the row, by "+
 			"triggers on whatever it depends on.")
 		for i := 0; i <= len(m.steps); i++ {
 			r, _ := m.relationAt(i)
@@ -228,14 +228,14 @@ func (f materializations) makeTable(m materialized, o *objectBuilder) {
 		quoted = append(quoted, catalog.QuoteIdent(k))
 	}
 	callers := []string{f.agent, f.rowsRole, f.reader}
-	o.create(fmt.Sprintf("INSERT INTO pgconsent.kept (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(m.name),
+	o.create(fmt.Sprintf("INSERT INTO pgconsent.materialized (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(m.name),
 		catalog.QuoteLiteral(m.relation.Name.String())))
 	o.create(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
 		strings.Join(columns, ", "), strings.Join(quoted, ", ")))
 	o.create(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
 	o.grant(rightsOn("FUNCTION", one(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
 	o.create(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
-	o.grant(rightsOn("TABLE", one("pgconsent.kept_change"), one(f.reader), "", "SELECT"))
+	o.grant(rightsOn("TABLE", one("pgconsent.materialized_change"), one(f.reader), "", "SELECT"))
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
 }
 
@@ -250,15 +250,15 @@ func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
 		o.create(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", function, f.reader))
 	}
 	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, f.control))
-	o.grant(rightsOn("TABLE", one("pgconsent.kept"), one(f.control), "", "SELECT"))
+	o.grant(rightsOn("TABLE", one("pgconsent.materialized"), one(f.control), "", "SELECT"))
 	o.grant(migrations.Grant{
 		Rights: []migrations.Right{{Name: "SELECT", Columns: one("name")}}, Kind: "TABLE",
-		On: one("pgconsent.kept_change"), To: one(f.control),
+		On: one("pgconsent.materialized_change"), To: one(f.control),
 	})
 	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', "+
 		`pg_catalog.pg_get_userbyid(p.proowner))
   FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) `+
-		`'pgconsent.kept_settle()'::pg_catalog.regprocedure); END $$`, settle))
+		`'pgconsent.materialized_settle()'::pg_catalog.regprocedure); END $$`, settle))
 }
 
 // makeTriggers makes the triggers that record changes of the relation of a step.
@@ -275,13 +275,13 @@ func (m materialized) makeTriggers(step int, o *objectBuilder) {
 	}
 	function := m.noteFunction(step)
 	note := func(row string) string {
-		return fmt.Sprintf("PERFORM pgconsent.kept_note(%s, %d, %s);", catalog.QuoteLiteral(m.name), step,
+		return fmt.Sprintf("PERFORM pgconsent.materialized_note(%s, %d, %s);", catalog.QuoteLiteral(m.name), step,
 			notedValue(r, row, noted))
 	}
 	o.create(fmt.Sprintf("CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = "+
 		`pg_catalog, pg_temp AS $pgconsent$
 BEGIN
-  IF TG_OP = 'TRUNCATE' THEN PERFORM pgconsent.kept_distrust(%[2]s); RETURN NULL; END IF;
+  IF TG_OP = 'TRUNCATE' THEN PERFORM pgconsent.materialized_invalidate(%[2]s); RETURN NULL; END IF;
   IF TG_OP <> 'INSERT' THEN IF %[5]s THEN %[3]s END IF; END IF;
   IF TG_OP <> 'DELETE' THEN IF %[6]s THEN %[4]s END IF; END IF;
   RETURN NULL;
@@ -301,7 +301,7 @@ END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW
 
 func (m materialized) drop(o *objectBuilder) {
 	drop := func(format string, args ...any) {
-		o.drop("Take away what keeps answers beside rows.", fmt.Sprintf(format, args...))
+		o.drop("Take the materialized answers away.", fmt.Sprintf(format, args...))
 	}
 	for i := 0; i <= len(m.steps); i++ {
 		r, _ := m.relationAt(i)
@@ -313,15 +313,15 @@ func (m materialized) drop(o *objectBuilder) {
 	drop("DROP FUNCTION IF EXISTS %s()", m.function("settle"))
 	drop("DROP FUNCTION IF EXISTS %s()", m.function("differs"))
 	drop("DROP TABLE IF EXISTS %s", m.table())
-	drop("DELETE FROM pgconsent.kept AS k WHERE k.name OPERATOR(pg_catalog.=) %s", catalog.QuoteLiteral(m.name))
+	drop("DELETE FROM pgconsent.materialized AS k WHERE k.name OPERATOR(pg_catalog.=) %s", catalog.QuoteLiteral(m.name))
 }
 
 func (m materialized) function(what string) string {
-	return "pgconsent." + catalog.QuoteIdent("kept_"+what+"_"+m.name)
+	return "pgconsent." + catalog.QuoteIdent("materialized_"+what+"_"+m.name)
 }
 func (m materialized) noteFunction(step int) string { return m.function("note_" + strconv.Itoa(step)) }
 func (m materialized) trigger(step int, event string) string {
-	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_kept_%s_%d_%s", m.name, step, strings.ToLower(event)))
+	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_materialized_%s_%d_%s", m.name, step, strings.ToLower(event)))
 }
 
 // Fills are the stored answers of the plan, for [migrations.FillAll].
@@ -330,7 +330,7 @@ func (p *Plan) Fills() []migrations.Fill {
 	for _, m := range p.facts.materialized {
 		out = append(out, migrations.Fill{
 			Name: m.name, Relation: m.relation.Name.String(), Next: m.fill, Differs: "SELECT " + m.function("differs") + "()",
-			Left: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.kept AS h WHERE %s",
+			Left: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.materialized AS h WHERE %s",
 				m.relation.Name.SQL(), m.unfilled()),
 		})
 	}
@@ -357,9 +357,9 @@ func (m materialized) fill(most int) string {
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
 	}
 	return fmt.Sprintf(`WITH batch AS MATERIALIZED (SELECT %[1]s AS value, row_number() OVER (ORDER BY %[5]s) AS n FROM (
-    SELECT t.* FROM %[2]s AS t, pgconsent.kept AS h WHERE %[4]s ORDER BY %[5]s LIMIT %[6]d FOR KEY SHARE OF t) AS t),
-  noted AS MATERIALIZED (SELECT pgconsent.kept_note(%[3]s, 0, b.value) FROM batch AS b),
-  moved AS (UPDATE pgconsent.kept AS h SET filled_to = (SELECT b.value FROM batch AS b ORDER BY n DESC LIMIT 1) `+
+    SELECT t.* FROM %[2]s AS t, pgconsent.materialized AS h WHERE %[4]s ORDER BY %[5]s LIMIT %[6]d FOR KEY SHARE OF t) AS t),
+  noted AS MATERIALIZED (SELECT pgconsent.materialized_note(%[3]s, 0, b.value) FROM batch AS b),
+  moved AS (UPDATE pgconsent.materialized AS h SET filled_to = (SELECT b.value FROM batch AS b ORDER BY n DESC LIMIT 1) `+
 		`WHERE h.name = %[3]s AND EXISTS (SELECT FROM batch) RETURNING 1)
 SELECT count(*) FROM noted`,
 		notedValue(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilled(),

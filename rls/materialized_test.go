@@ -141,7 +141,7 @@ func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 		for _, f := range plan.Fills() {
 			var ready bool
 			var n int
-			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.materialized WHERE name = $1), ("+f.Differs+
 				")", f.Name).Scan(&ready, &n); err != nil || ready && n != 0 || again && !ready {
 				t.Errorf("%s: ready: %v, %d rows differ, %v", f.Relation, ready, n, err)
 			}
@@ -161,7 +161,7 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id IN (1, 2, 3)",
 		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id = 1; UPDATE people SET " +
 			"status = 'granted' WHERE id = 2; INSERT INTO note_people VALUES (1, 4); DELETE FROM note_people WHERE person = 3",
-		"SET CONSTRAINTS pgconsent.kept_settle IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 1; SET " +
+		"SET CONSTRAINTS pgconsent.materialized_settle IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 1; SET " +
 			"CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 2",
 		"UPDATE people SET status = 'granted' WHERE id = 1; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id IN (2, 3)",
 		"SET CONSTRAINTS ALL IMMEDIATE; SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = 1; ROLLBACK " +
@@ -181,8 +181,8 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 		for _, f := range plan.Fills() {
 			var ready bool
 			var n, left int
-			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+
-				"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.materialized WHERE name = $1), ("+f.Differs+
+				"), (SELECT count(*) FROM pgconsent.materialized_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
 				t.Errorf("%s: %s: ready: %v, %d rows differ, %d changes are left, %v", sql, f.Relation, ready, n, left, err)
 			}
 		}
@@ -204,7 +204,7 @@ INSERT INTO days SELECT unnest('{2020-01-02,0044-03-15 BC,12345-06-07,infinity,-
 	}
 	for _, style := range []string{"ISO, DMY", "SQL, DMY", "SQL, MDY", "German", "Postgres, MDY", "Postgres, DMY"} {
 		for _, sql := range []string{
-			"SET datestyle = '" + style + "'; SELECT pgconsent.kept_distrust(name) FROM pgconsent.kept",
+			"SET datestyle = '" + style + "'; SELECT pgconsent.materialized_invalidate(name) FROM pgconsent.materialized",
 			"", // it is filled in
 			"DO $$ BEGIN SET LOCAL datestyle = 'ISO, YMD'; UPDATE people SET status = 'refused' WHERE id = 2; SET LOCAL datestyle = '" + style + "'; END $$",
 			"BEGIN; UPDATE days SET person = 10 - person WHERE n < 5; SET LOCAL datestyle = 'ISO, MDY'; COMMIT",
@@ -233,8 +233,8 @@ func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 	for _, f := range plan.Fills() {
 		var n, rows, kept int
 		if err := super.QueryRow(t.Context(), "SELECT ("+f.Differs+"), (SELECT count(*) FROM "+f.Relation+
-			"), (SELECT count(*) FROM pgconsent.kept_"+f.Name+")").Scan(&n, &rows, &kept); err != nil || n != 0 || rows != kept {
-			t.Errorf("%s: %s: %d rows differ, %d are kept of %d, %v", after, f.Relation, n, kept, rows, err)
+			"), (SELECT count(*) FROM pgconsent.materialized_"+f.Name+")").Scan(&n, &rows, &kept); err != nil || n != 0 || rows != kept {
+			t.Errorf("%s: %s: %d rows differ, %d are stored of %d, %v", after, f.Relation, n, kept, rows, err)
 		}
 	}
 }
@@ -297,7 +297,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
 func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'
-		WHERE c.relname LIKE 'kept%' AND EXISTS (SELECT FROM pg_attribute AS k, pg_attribute AS o
+		WHERE c.relname LIKE 'materialized%' AND EXISTS (SELECT FROM pg_attribute AS k, pg_attribute AS o
 			WHERE k.attrelid = c.oid AND k.attnum = 1 AND o.attrelid = $1::text::regclass AND o.attnum = 1 AND k.attname = o.attname)`,
 		table).Scan(&name); err != nil {
 		t.Fatal(err)
@@ -427,7 +427,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 				checks.Add(1)
 				var ready bool
 				var n int
-				if err := c.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+")", f.Name).Scan(&ready, &n); err != nil {
+				if err := c.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.materialized WHERE name = $1), ("+f.Differs+")", f.Name).Scan(&ready, &n); err != nil {
 					t.Error(err)
 					return
 				}
@@ -443,7 +443,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	}()
 	wg.Wait()
 	var left int
-	if err := super.QueryRow(ctx, "SELECT count(*) FROM pgconsent.kept_change").Scan(&left); err != nil || left != 0 {
+	if err := super.QueryRow(ctx, "SELECT count(*) FROM pgconsent.materialized_change").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d changes are left: %v", left, err)
 	}
 	if compared.Load() < 50 || commits.Load() < 50 || filled.Load() == 0 {
@@ -489,14 +489,14 @@ INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes VALU
 			t.Fatal(err)
 		}
 		var before, after bool
-		if err := super.QueryRow(ctx, "SELECT pgconsent.kept_ready(name) FROM pgconsent.kept").Scan(&before); err != nil {
+		if err := super.QueryRow(ctx, "SELECT pgconsent.materialized_ready(name) FROM pgconsent.materialized").Scan(&before); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := super.Exec(ctx, "TRUNCATE "+table); err != nil {
 			t.Fatal(err)
 		}
-		if err := super.QueryRow(ctx, "SELECT pgconsent.kept_ready(name) FROM pgconsent.kept").Scan(&after); err != nil || !before || after {
-			t.Errorf("TRUNCATE %s: what is kept counts %t before, %t after it, %v", table, before, after, err)
+		if err := super.QueryRow(ctx, "SELECT pgconsent.materialized_ready(name) FROM pgconsent.materialized").Scan(&after); err != nil || !before || after {
+			t.Errorf("TRUNCATE %s: the stored answers count %t before, %t after it, %v", table, before, after, err)
 		}
 	}
 }

@@ -150,10 +150,10 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 		"security off":     "ALTER TABLE memories DISABLE ROW LEVEL SECURITY",
 		"forced":           "ALTER TABLE memories FORCE ROW LEVEL SECURITY",
 		"view owner":       "GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_people OWNER TO app_owner",
-		"view invoker":     "ALTER VIEW pgconsent_gate.public_people SET (security_invoker)",
-		"function":         "ALTER FUNCTION pgconsent_gate.vetted() RESET search_path",
+		"view invoker":     "ALTER VIEW pgconsent_signed.public_people SET (security_invoker)",
+		"function":         "ALTER FUNCTION pgconsent_signed.text_is_signed() RESET search_path",
 		"grant":            "GRANT INSERT ON memories TO pgconsent_agent",
-		"foreign function": "CREATE FUNCTION pgconsent_gate.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"foreign function": "CREATE FUNCTION pgconsent_signed.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).migrate()
@@ -189,7 +189,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 		var text string
 		if err := w.super.QueryRow(ctx, `SELECT string_agg(x, E'\n' ORDER BY x) FROM (
 			SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-			WHERE n.nspname IN ('pgconsent', 'pgconsent_gate')
+			WHERE n.nspname IN ('pgconsent', 'pgconsent_signed')
 			UNION ALL SELECT concat(pg_get_triggerdef(t.oid), t.tgenabled) FROM pg_trigger AS t WHERE NOT t.tgisinternal
 			UNION ALL SELECT concat('change ', xid) FROM pgconsent.change WHERE xid = '0') AS s (x)`).Scan(&text); err != nil {
 			t.Fatal(err)
@@ -199,12 +199,12 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 	before := state()
 	for _, sql := range []string{
 		`UPDATE pg_proc SET prosrc = 'BEGIN RETURN true; END', prosqlbody = NULL, prosecdef = false, proconfig = NULL
-			WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') AND pronamespace IN ('pgconsent'::regnamespace, 'pgconsent_gate'::regnamespace)`,
-		"CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS bool LANGUAGE sql STABLE AS 'SELECT true'",
+			WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') AND pronamespace IN ('pgconsent'::regnamespace, 'pgconsent_signed'::regnamespace)`,
+		"CREATE OR REPLACE FUNCTION pgconsent_signed.sealed() RETURNS bool LANGUAGE sql STABLE AS 'SELECT true'",
 		"CREATE OR REPLACE FUNCTION pgconsent.catalog_version() RETURNS int8 LANGUAGE sql STABLE AS 'SELECT 1::int8'",
 		"GRANT EXECUTE ON FUNCTION pgconsent.make_key() TO PUBLIC",
 		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER ALL",
-		"DROP TRIGGER kept_settle ON pgconsent.kept_due",
+		"DROP TRIGGER materialized_settle ON pgconsent.materialized_due",
 		"DROP FUNCTION pgconsent.outbox_refuse() CASCADE",
 		"SET session_replication_role = replica; TRUNCATE pgconsent.change",
 	} {

@@ -107,7 +107,7 @@ func (f privacy) noteConsents(x *policy.Consents) Object {
 }
 
 func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who string) string {
-	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_gate.attr(%s));\n", indent,
+	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_signed.attr(%s));\n", indent,
 		catalog.QuoteLiteral(did),
 		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().Entity))
 }

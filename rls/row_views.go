@@ -114,8 +114,8 @@ func (f *facts) ruleInView(t *policy.Table) string {
 // hasSubSelects tells whether a rule has other sub-selects than those for the caller's seal and attributes. Only such
 // sub-selects have a cost while cpu_operator_cost is 0.
 func hasSubSelects(rule string) bool {
-	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_gate.attr(")+
-		strings.Count(rule, "(SELECT pgconsent_gate.sealed())")
+	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_signed.attr(")+
+		strings.Count(rule, "(SELECT pgconsent_signed.sealed())")
 }
 
 // writeGrants are the rights to write through a view of pgconsent's.

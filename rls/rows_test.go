@@ -53,7 +53,7 @@ func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 func TestMasks(t *testing.T) {
 	w := oddWorld(t, rls.Options{}).migrate()
 	agent := w.agent(user1)
-	for _, view := range []string{"pgconsent_rows.public_odd", "pgconsent_rows.w_public_odd"} {
+	for _, view := range []string{"pgconsent_rows.public_odd", "pgconsent_rows.filtered_public_odd"} {
 		for column, want := range map[string]string{
 			"none":    "NULL,NULL,NULL,NULL,NULL",
 			"strict":  "NULL,NULL,NULL,NULL,NULL",
@@ -133,12 +133,12 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		// What leak-safe statements read has no condition on a value, and so none of these columns.
 		if got, err := query(w.super,
 			"SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = "+
-				"'pgconsent_gate.door_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
-			t.Errorf("the door has %s, %v", got, err)
+				"'pgconsent_signed.visible_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
+			t.Errorf("the signed view has %s, %v", got, err)
 		}
 		for _, from := range []string{
-			"pgconsent_rows.public_odd", "pgconsent_rows.w_public_odd",
-			"pgconsent_rows.key_public_odd(true, ARRAY[1,2,3,4,5])", "pgconsent_rows.wkey_public_odd(true, ARRAY[1,2,3,4,5])",
+			"pgconsent_rows.public_odd", "pgconsent_rows.filtered_public_odd",
+			"pgconsent_rows.key_public_odd(true, ARRAY[1,2,3,4,5])", "pgconsent_rows.filtered_key_public_odd(true, ARRAY[1,2,3,4,5])",
 		} {
 			for _, c := range odd.Columns.Columns {
 				if c.Name == "id" {
@@ -169,21 +169,21 @@ func TestRowViews(t *testing.T) {
 	w.refused(agent, "42501", "SELECT id FROM public.odd")
 	w.refused(agent, "42501", "SELECT FROM public.memories")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "5")
-	w.want(w.agent(user2), "SELECT id FROM pgconsent_rows.w_public_odd", "6")
+	w.want(w.agent(user2), "SELECT id FROM pgconsent_rows.filtered_public_odd", "6")
 	w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows.public_odd", "0")
-	w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows.w_public_odd", "0")
+	w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "0")
 	// The rule reads columns that are hidden, and tables that agents may not read at all.
 	w.want(agent, "SELECT title || ' ' || body FROM pgconsent_rows.public_memories ORDER BY 1", "alone bod,with Ada bod")
-	w.want(agent, "SELECT title FROM pgconsent_rows.w_public_memories ORDER BY 1", visible)
+	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visible)
 	// A column that comes later is hidden, and leaky operators meet visible rows only.
 	w.exec(w.owner, "ALTER TABLE odd ADD COLUMN later text DEFAULT 'SECRET'")
 	w.refused(agent, "42703", "SELECT later FROM pgconsent_rows.public_odd")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd WHERE (1 / (id - 6)) IS NOT NULL AND (short || 'x')::text <> 'SEx'", "3")
 
-	// Each wall holds alone.
+	// Each enforcement layer holds alone.
 	w.exec(w.owner, "ALTER TABLE odd DISABLE ROW LEVEL SECURITY")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "6")
-	w.want(agent, "SELECT count(*) FROM pgconsent_rows.w_public_odd", "5")
+	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "5")
 	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +194,8 @@ func TestRowViewsWithoutPolicies(t *testing.T) {
 	w := oddWorld(t, rls.Options{Mode: rls.SealOnly}).migrate()
 	agent := w.agent(user1)
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "6")
-	w.want(agent, "SELECT count(*) FROM pgconsent_rows.w_public_odd", "5")
-	w.want(agent, "SELECT title FROM pgconsent_rows.w_public_memories ORDER BY 1", visible)
+	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "5")
+	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visible)
 }
 
 // The catalogs show the table under its own name, with the columns that show, and nothing of our view.

@@ -59,7 +59,7 @@ const stored = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	UNION ALL SELECT concat('privilege ', p::text) FROM pgconsent.installed_privilege AS p -- on what is not dropped before it is given back
 	  WHERE NOT EXISTS (SELECT FROM pgconsent.installed_undo AS u WHERE strpos(u.sql, split_part(split_part(p.object, ' ', 2), '(', 1)) > 0)
 	UNION ALL SELECT concat('object ', o.identity) FROM pgconsent.installed_object AS o
-	UNION ALL SELECT concat('materialized ', k.name, k.relation) FROM pgconsent.kept AS k
+	UNION ALL SELECT concat('materialized ', k.name, k.relation) FROM pgconsent.materialized AS k
 	UNION ALL SELECT concat('installed ', i.hash, i.policy_version) FROM pgconsent.installed AS i
 ) AS y (x)`
 

@@ -33,7 +33,7 @@ SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
 	view(why, "shown_table", `SELECT c.oid, n.nspname, c.relname
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname IN ('pg_catalog', 'information_schema')
-  OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))
+  OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))
 UNION ALL
 SELECT c.oid, n.nspname, c.relname
 FROM `+tables.relations())
@@ -52,7 +52,7 @@ WHERE i.indexprs IS NULL AND i.indpred IS NULL
 FROM pg_catalog.pg_type AS t
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type AS e ON e.oid = t.typelem
-WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
   AND (t.typrelid = 0 OR t.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
   AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))`)
 	view(why, "shown_function", `SELECT p.oid, n.nspname, p.proname

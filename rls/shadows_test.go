@@ -159,7 +159,7 @@ func TestShadowsTellNothing(t *testing.T) {
 			t.Errorf("%s: %v", s.View(), err)
 			continue
 		}
-		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_gate", "pgconsent_catalog", "h_public", sealed} {
+		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_signed", "pgconsent_catalog", "h_public", sealed} {
 			if i := strings.Index(text, word); i >= 0 {
 				t.Errorf("%s tells %q: …%s…", s.View(), word, text[max(0, i-60):min(len(text), i+60)])
 			}

@@ -54,8 +54,8 @@ func (f signedViews) objects() []Object {
 func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	r := t.Relation
 	view := predicate.SignedView(r.Name).SQL()
-	o.why = "Vetted statements read the visible rows here; for any other it raises."
-	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
+	o.why = "Signed statements read the visible rows here; for any other it raises."
+	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_signed.text_is_signed()) AND %s "+
 		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, isCurrent, predicate.EstimateRows(r.Name, signedAlias), rows))
 	o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))

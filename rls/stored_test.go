@@ -51,7 +51,7 @@ func TestStored(t *testing.T) {
 	w.migrate()
 	agent := w.agent(user1)
 	w.exec(agent, "SET cpu_operator_cost = 0") // as the proxy has what compares so planned
-	for _, prefix := range []string{"", "w_"} {
+	for _, prefix := range []string{"", "filtered_"} {
 		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // 6 is the size of hidden ones

@@ -24,7 +24,7 @@ type sweeps struct{ *facts }
 func (f sweeps) objects() []Object {
 	o := newObject("functions of the sweeper",
 		"The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way.")
-	for _, function := range []string{sweepDue, sweepRows, sweepLook, sweepTake, sweepMade} {
+	for _, function := range []string{sweepDue, sweepRows, sweepPreview, sweepTake, sweepMade} {
 		o.drop("Take the functions of the sweeper away.", "DROP FUNCTION IF EXISTS "+function)
 	}
 	o.Make = slices.Clone(o.Drop)

@@ -13,9 +13,9 @@ import (
 // The functions for rows that are deleted with swept rows: finding them, deleting them, and counting what a sweep would
 // do.
 const (
-	sweepMade = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
-	sweepTake = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
-	sweepLook = "pgconsent.sweep_look()"
+	sweepMade    = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
+	sweepTake    = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
+	sweepPreview = "pgconsent.sweep_preview()"
 )
 
 // cascades writes the deletion of rows together with the rows of a table, to any depth. Tables have numbers, in the
@@ -121,7 +121,7 @@ func (k *cascades) dependentRows(carried string) string {
 	return strings.Join(out, "\n      UNION ALL ")
 }
 
-// functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_look, for dry runs.
+// functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_preview, for dry runs.
 func (k *cascades) functions(control, search string, roots []string) []Statement {
 	if len(k.all) == 0 {
 		return nil
@@ -130,8 +130,8 @@ func (k *cascades) functions(control, search string, roots []string) []Statement
 	var out []Statement
 	for _, sql := range []string{
 		k.createSweepMade(), k.createSweepTake(search), k.createSweepLook(roots),
-		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepLook),
-		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepLook, control),
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepPreview),
+		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepPreview, control),
 	} {
 		out = append(out, Statement{SQL: sql, Why: why})
 	}
@@ -213,7 +213,7 @@ func (k *cascades) createSweepLook(roots []string) string {
 	for i, t := range k.tables {
 		names[i] = catalog.QuoteLiteral(t.Name.String()) + "::pg_catalog.text"
 	}
-	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_look() RETURNS TABLE (relation pg_catalog.text, "+
+	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_preview() RETURNS TABLE (relation pg_catalog.text, "+
 		`subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 #variable_conflict use_column

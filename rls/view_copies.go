@@ -39,7 +39,7 @@ func (f viewCopies) objects() []Object {
 		if f.isSignedView(v) { // it runs with the agent's rights, the signed views in it with their owner's
 			view := predicate.SignedView(name).SQL()
 			why := o.why
-			o.why = "Vetted statements read the view here, over the door views of its tables."
+			o.why = "Signed statements read the view here, over the signed views of its tables."
 			o.create(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, columns, v.SignedQuery))
 			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 			o.why = why

@@ -54,7 +54,7 @@ func viewWorld(t *testing.T, o rls.Options) *world {
 func TestViews(t *testing.T) {
 	w := viewWorld(t, rls.Options{})
 	agent := w.agent(user1)
-	for _, prefix := range []string{"", "w_"} {
+	for _, prefix := range []string{"", "filtered_"} {
 		w.want(agent, "SELECT title || matches FROM pgconsent_rows."+prefix+"public_top ORDER BY 1", "alone2,with Ada2")
 		w.want(agent, "SELECT name || present FROM pgconsent_rows."+prefix+"public_names", "Adtrue")
 		w.want(agent, "SELECT string_agg(relname, ',' ORDER BY relname) || count(definition) FROM pgconsent_rows."+
@@ -65,13 +65,13 @@ func TestViews(t *testing.T) {
 	w.refused(agent, "42501", "SELECT * FROM public.top")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	w.want(agent, "SELECT title || matches FROM pgconsent_rows.public_top ORDER BY 1", "alone1")
-	w.want(agent, "SELECT count(*) FROM pgconsent_rows.w_public_names", "0")
+	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_names", "0")
 
-	// Each wall holds alone.
+	// Each enforcement layer holds alone.
 	w.exec(w.owner, "ALTER TABLE memories DISABLE ROW LEVEL SECURITY; ALTER TABLE people DISABLE ROW LEVEL "+
 		"SECURITY; ALTER TABLE memory_participants DISABLE ROW LEVEL SECURITY")
-	w.want(agent, "SELECT title FROM pgconsent_rows.w_public_top ORDER BY 1", "alone")
-	w.want(agent, "SELECT count(*) FROM pgconsent_rows.w_public_names", "0")
+	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_top ORDER BY 1", "alone")
+	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_names", "0")
 	w.want(agent, "SELECT count(*) > 3 FROM pgconsent_rows.public_top", "t")
 
 	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
@@ -167,7 +167,7 @@ func TestViewsWithoutColumns(t *testing.T) {
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	for _, view := range []string{"public_many", "w_public_many"} {
+	for _, view := range []string{"public_many", "filtered_public_many"} {
 		w.want(w.agent(user1), "SELECT count(*) FROM pgconsent_rows."+view, "1")
 	}
 }

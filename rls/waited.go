@@ -18,7 +18,7 @@ func (f writePolicies) waitedPolicies() []Object {
 	isUnmoved := fmt.Sprintf(
 		"USING (pg_catalog.age(xmin) OPERATOR(pg_catalog.>) (SELECT "+
 			"pg_catalog.age(pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.xid)) "+
-			"OR pgconsent_gate.unmoved(xmin, %t))", noted)
+			"OR pgconsent_signed.row_is_current(xmin, %t))", noted)
 	const why = "What has waited for a row while consent changed ends with 40001: it would show the new row by the " +
 		"old consents."
 	var out []Object

@@ -206,7 +206,7 @@ func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]
 	}
 	var found []doctor.Finding
 	for _, w := range worth {
-		found = append(found, doctor.Finding{ID: "keep", Severity: doctor.Advice,
+		found = append(found, doctor.Finding{ID: "could_materialize", Severity: doctor.Advice,
 			What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
 			Fix:  w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
 	}
@@ -249,7 +249,7 @@ func (s *session) printFindings(reports []databaseFinding) {
 		case doctor.Unknown:
 			mark, colour = "UNKNOWN", "31;1"
 		case doctor.NoSignedPath:
-			mark, colour = "NO GATE", "31"
+			mark, colour = "UNSIGNED", "31"
 		case doctor.Warning:
 			mark, colour = "warning", "33"
 		case doctor.Hardening:

@@ -9,14 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The doctor advises to keep the answers of a large table, and no more where they are kept.
+// The doctor advises to materialize the answers of a large table, and no more where they are.
 func TestDoctorAdvisesToMaterialize(t *testing.T) {
 	tier.All(t)
 	i := install(t)
 	advice := func(when string, wanted bool) {
 		t.Helper()
 		out, errs, _ := call(t, "", "doctor", "-c", i.config)
-		if strings.Contains(out, "advice   keep: ") != wanted {
+		if strings.Contains(out, "advice   could_materialize: ") != wanted {
 			t.Errorf("%s: there is advice: %t\n%s%s", when, !wanted, out, errs)
 		}
 	}

@@ -65,7 +65,7 @@ type Config struct {
 	Refresh    time.Duration // between two probes of a database; 0: 2 s
 	CacheBytes uint64        // bound of the rewrite cache; 0: 64 MiB
 
-	Mode        rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
+	Mode        rewrite.Mode // rewrite.Both or rewrite.Auto; the others are for tests
 	RowSecurity rls.Mode     // rls.Enforce but in tests
 
 	// StaleAfter is how long agents are served by the result of a probe while no later one succeeds; 0: 60 s. There is

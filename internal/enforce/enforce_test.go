@@ -713,7 +713,7 @@ func TestRecheck(t *testing.T) {
 
 	// Rows of the catalogs that are written anew and say the same change no verdict.
 	v = c.Decide(t.Context(), titles, verdict.Extended)
-	w.exec("ALTER FUNCTION pgconsent_gate.sealed() STABLE")
+	w.exec("ALTER FUNCTION pgconsent_signed.sealed() STABLE")
 	time.Sleep(100 * time.Millisecond)
 	if c.Decide(t.Context(), titles, verdict.Extended) != v {
 		t.Error("an unchanged catalog drops cached verdicts")

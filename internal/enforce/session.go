@@ -251,7 +251,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	case err == nil && res == nil:
 		err = sqlstate.From(fmt.Errorf("the rewriter said nothing"))
 	case err == nil && res.NeedsSignature && !signing:
-		err = sqlstate.From(fmt.Errorf("a text without gate views asks for a signature"))
+		err = sqlstate.From(fmt.Errorf("a text without signed views asks for a signature"))
 	}
 	if err == nil {
 		err = st.suspension.refusal(st.policy, res)

@@ -16,7 +16,7 @@ import (
 )
 
 // A signed path that a probe has shut stays shut, and agents are served.
-func TestGateShuts(t *testing.T) {
+func TestSignedPathShuts(t *testing.T) {
 	var off syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
@@ -102,7 +102,7 @@ func TestSignedPathStaysOff(t *testing.T) {
 }
 
 // What a Parse declares its parameters as decides whether the text may take the signed path.
-func TestDeclaredTypesAndTheGate(t *testing.T) {
+func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
@@ -190,9 +190,9 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	}
 }
 
-// A cast says of which type its parameter is, unless the client declares another: then it may fail, and is planned with
-// care, when it is asked again as well.
-func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
+// A cast says of which type its parameter is, unless the client declares another: then it may fail, and gets a
+// hardened plan, when it is asked again as well.
+func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	const text = 25
@@ -222,7 +222,7 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	c.seal()
 	for v, want := range notReloaded {
 		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.HasHardenedPlan() != want {
-			t.Errorf("%s under other catalogs: with care %t, want %t; %v", v.Original, again.HasHardenedPlan(), want, again.Refusal)
+			t.Errorf("%s under other catalogs: hardened %t, want %t; %v", v.Original, again.HasHardenedPlan(), want, again.Refusal)
 		}
 	}
 }

@@ -236,7 +236,7 @@ func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, s
 		AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)
 		OR EXISTS (SELECT FROM pg_catalog.unnest($2::pg_catalog.text[]) AS u (name), pg_catalog.pg_proc AS p
 			JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
-		WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+		WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 		AND pg_catalog.strpos(p.prosrc, u.name) OPERATOR(pg_catalog.>) 0)`, oids, names).Scan(&used)
 	return used, err
 }

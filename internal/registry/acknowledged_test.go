@@ -37,7 +37,7 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 		t.Errorf("nothing is wrong, and yet: %v", err)
 	}
 	super := db.Connect(t, "postgres")
-	if _, err := super.Exec(t.Context(), "DROP SCHEMA pgconsent, pgconsent_gate, pgconsent_catalog, pgconsent_rows CASCADE"); err != nil {
+	if _, err := super.Exec(t.Context(), "DROP SCHEMA pgconsent, pgconsent_signed, pgconsent_catalog, pgconsent_rows CASCADE"); err != nil {
 		t.Fatal(err)
 	}
 	if err := check(conn, r.Anchor); err != nil {

@@ -48,7 +48,7 @@ type currentRow struct {
 	GivenAt, ExpiresAt, DueAt, DecayFrom, DecayedBefore *time.Time
 	DecayedDays                                         *int32
 	VoidBefore, WarnedAt                                *time.Time
-	Kept                                                []string // categories when the countdown began
+	DecayCategories                                     []string // categories when the countdown began
 }
 
 // guardianRow is a row of pgconsent.consent_guardian.
@@ -67,13 +67,13 @@ func read(ctx context.Context, q querier) (*Export, error) {
 	if x.entries, err = queryAll(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
 		return nil, err
 	}
-	if x.people, err = queryAll(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject",
+	if x.people, err = queryAll(ctx, q, "SELECT ref, subject, key, pseudonym_key, erased_at FROM pgconsent.subject",
 		pgx.RowToStructByPos[subjectRow]); err != nil {
 		return nil, err
 	}
 	if x.current, err = queryAll(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories,
 		purposes, asked, given_at, expires_at, due_at, decay_from,
-		decayed_before, decayed_days, void_before, warned_at, kept
+		decayed_before, decayed_days, void_before, warned_at, decay_categories
 		FROM pgconsent.consent_current`, pgx.RowToStructByPos[currentRow]); err != nil {
 		return nil, err
 	}
@@ -275,9 +275,9 @@ func (c *checker) apply(e *entry) {
 		if before, ok := c.current[key]; ok && f.DecayFrom != nil {
 			switch {
 			case before.DecayFrom != nil:
-				f.Kept = before.Kept
+				f.DecayCategories = before.DecayCategories
 			case before.State == string(consent.Given):
-				f.Kept = before.Categories
+				f.DecayCategories = before.Categories
 			}
 		}
 		c.current[key] = f

@@ -32,7 +32,7 @@ func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool,
 func findParty(ctx context.Context, q querier, k Keys, registry uuid, name string) (party, bool, error) {
 	p := party{name: name}
 	var wrapped []byte
-	err := q.QueryRow(ctx, "SELECT ref, key, stands FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref,
+	err := q.QueryRow(ctx, "SELECT ref, key, pseudonym_key FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref,
 		&wrapped, &p.pseudonymKey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return party{}, false, nil

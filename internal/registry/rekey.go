@@ -121,17 +121,17 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signing()
 	rows, err := tx.Query(ctx,
-		"SELECT ref, subject, key, stands, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) "+
+		"SELECT ref, subject, key, pseudonym_key, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) "+
 			"<> $1 LIMIT $2", prefix(newest), rekeySize)
 	if err != nil {
 		return 0, dbError("read keys", err)
 	}
 	var p subjectRow
-	var stands []byte
+	var digest []byte
 	var refs []uuid
 	var olds, news [][]byte
 	var wrong error
-	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &stands}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest}, func() error {
 		key, err := r.Keys.unwrap(id, p.Ref, p.Key, p.PseudonymKey)
 		if err != nil {
 			wrong = tampered(err.Error())
@@ -139,10 +139,10 @@ func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 		}
 		next := party{ref: p.Ref, key: key, pseudonymKey: p.PseudonymKey}
 		if next.pseudonymKey == nil {
-			next.pseudonymKey = stands
+			next.pseudonymKey = digest
 		}
 		refs, olds, news = append(refs, p.Ref), append(olds, p.Key), append(news, r.Keys.wrap(id, next))
-		p, stands = subjectRow{}, nil
+		p, digest = subjectRow{}, nil
 		return nil
 	})
 	if wrong != nil {

@@ -138,7 +138,7 @@ func TestRekey(t *testing.T) {
 	must(t, fresh, consent.Command{Do: consent.Erase, Subject: "p2", By: subject("p2")})
 	var left int
 	if err := conn.QueryRow(t.Context(),
-		"SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR stands IS "+
+		"SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR pseudonym_key IS "+
 			"NOT NULL)").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d who were erased have something left: %v", left, err)
 	}
@@ -171,9 +171,9 @@ func TestRekeyedIsTamperedWith(t *testing.T) {
 		"UPDATE pgconsent.consent_code SET code = sha256(code) WHERE number = 1",
 		"UPDATE pgconsent.consent_code SET code_kid = 1 WHERE number = 1",
 		"UPDATE pgconsent.consent_code AS c SET code = o.code FROM pgconsent.consent_code AS o WHERE c.number = 1 AND o.number = 2",
-		"UPDATE pgconsent.subject SET stands = sha256(key) WHERE subject = 'p0'",
-		"UPDATE pgconsent.subject SET stands = NULL WHERE subject = 'p0'",
-		"UPDATE pgconsent.subject AS s SET stands = o.stands FROM pgconsent.subject AS o WHERE s.subject = 'p0' AND o.subject = 'p2'",
+		"UPDATE pgconsent.subject SET pseudonym_key = sha256(key) WHERE subject = 'p0'",
+		"UPDATE pgconsent.subject SET pseudonym_key = NULL WHERE subject = 'p0'",
+		"UPDATE pgconsent.subject AS s SET pseudonym_key = o.pseudonym_key FROM pgconsent.subject AS o WHERE s.subject = 'p0' AND o.subject = 'p2'",
 		"UPDATE pgconsent.subject SET key = '\\x00000001' || substr(key, 5) WHERE subject = 'p0'",
 		"ALTER TABLE pgconsent.consent_code DROP CONSTRAINT consent_code_pkey CASCADE",
 		"GRANT INSERT ON pgconsent.consent_code TO PUBLIC",
@@ -209,7 +209,7 @@ func TestRekeyedIsTamperedWith(t *testing.T) {
 		}()
 	}
 	// By hand a key is changed for no other.
-	for _, change := range []string{"key = key", "key = sha256(key)", "stands = NULL",
+	for _, change := range []string{"key = key", "key = sha256(key)", "pseudonym_key = NULL",
 		"key = '\\x00000009' || substr(key, 5)", "key = '\\x00000001' || substr(key, 5)", "subject = 'x'"} {
 		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.subject SET "+
 			change+" WHERE subject = 'p0'"); change != "key = '\\x00000009' || substr(key, 5)" && err == nil {

@@ -39,7 +39,7 @@ func (k Keys) wrap(registry uuid, p party) []byte {
 		closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.pseudonymKey)...)
 }
 
-func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error) {
+func (k Keys) unwrap(registry, ref uuid, wrapped, pseudonymKey []byte) ([]byte, error) {
 	if len(wrapped) < 4 {
 		return nil, errors.New("the subject's key is not one")
 	}
@@ -47,7 +47,7 @@ func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error)
 	if !ok {
 		return nil, errors.New("the subject's key is wrapped with a key that is not in the key file")
 	}
-	key, err := openWith(s.wrap[:], wrapped[4:], registry[:], ref[:], stands)
+	key, err := openWith(s.wrap[:], wrapped[4:], registry[:], ref[:], pseudonymKey)
 	if err != nil || len(key) != 32 {
 		return nil, errors.New("the subject's key was changed, or wrapped with another key file")
 	}

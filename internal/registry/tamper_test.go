@@ -256,10 +256,10 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		case 3:
 			f.Asked = more(f.Asked)
 		case 4:
-			if keeps := slices.IndexFunc(x.current, func(f currentRow) bool { return f.Kept != nil }); r.IntN(2) == 0 {
-				x.current[keeps].Kept = nil
+			if keeps := slices.IndexFunc(x.current, func(f currentRow) bool { return f.DecayCategories != nil }); r.IntN(2) == 0 {
+				x.current[keeps].DecayCategories = nil
 			} else {
-				f.Kept = more(f.Kept)
+				f.DecayCategories = more(f.DecayCategories)
 			}
 		case 5:
 			f.Subject += "x"

@@ -104,8 +104,8 @@ var brought = []struct {
 		"CREATE INDEX ON low_of_T ((x + probe(1)))", statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
 }
 
-// What PostgreSQL runs of the owner's without any text that names it, as it plans, finds rows, or makes values, is run
-// with care, and sees no text that is signed.
+// What PostgreSQL runs of the owner's without any text that names it, as it plans, finds rows, or makes values, runs
+// in a hardened plan, and sees no text that is signed.
 func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := broughtBy+quietTable, reachedDear+quietPolicy, "views: {"
@@ -134,7 +134,7 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
 				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "care: ") || strings.HasPrefix(judged[k], "signed") {
+			if strings.HasSuffix(judged[k], "hardened: ") || strings.HasPrefix(judged[k], "signed") {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}

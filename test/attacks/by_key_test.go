@@ -90,7 +90,7 @@ func TestWritesFoundByKeyTellNothing(t *testing.T) {
 	m := instance.Compile(t, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, instance.Auto)
 	for _, c := range cases[:len(cases)-1] {
 		if result, refused := rewrite.New(m.Snapshot, m.Policy, rewrite.Auto).Rewrite(c.sql, c.args != nil); refused != nil || len(result.SearchedByKey) == 0 {
-			t.Errorf("%s: %v, by key %v, care %q", c.sql, refused, result.SearchedByKey, result.HardenedReason)
+			t.Errorf("%s: %v, by key %v, hardened %q", c.sql, refused, result.SearchedByKey, result.HardenedReason)
 		}
 	}
 	const row = "n = '1e400'::numeric, b = 7, i8 = 9223372036854775807, f = 1e300, body = 'odd', found = 'a:1 z:3'::tsvector"

@@ -107,7 +107,7 @@ func TestNoSettingTellsOfHardening(t *testing.T) {
 	const hardened = "SELECT count(*) FROM notes WHERE a = 1 / (SELECT min(a) FROM notes)"
 	m := instance.Compile(t, d, instance.Auto)
 	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(hardened, false); refused != nil || result.HardenedReason == "" {
-		t.Fatal("it is not planned with care")
+		t.Fatal("it has no hardened plan")
 	}
 	var asks []string
 	for _, name := range verdict.HardenedPlanSettings {

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// domainSchema is that of the gate with a domain in place of each type, over a domain, whose check no value passes in
+// domainSchema is that of the signed path with a domain in place of each type, over a domain, whose check no value passes in
 // the sessions of agents.
 var domainSchema = strings.Replace(gateSchema, "CREATE VIEW odd", `DO $$ DECLARE c record; BEGIN
 	FOR c IN SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
@@ -19,7 +19,7 @@ var domainSchema = strings.Replace(gateSchema, "CREATE VIEW odd", `DO $$ DECLARE
 END $$;
 CREATE VIEW odd`, 1)
 
-// Columns of domains take the door of what these are over: nothing is cast to a domain on the way, whose check would
+// Columns of domains take the path of what these are over: nothing is cast to a domain on the way, whose check would
 // run on hidden rows, and nothing fails for a value.
 func TestDomainsOnTheSignedPath(t *testing.T) {
 	tier.All(t)

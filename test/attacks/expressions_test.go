@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No expression that the door takes for plain is refused by the server, whatever it is asked of: made of pieces at
+// No expression that the leak check takes for plain is refused by the server, whatever it is asked of: made of pieces at
 // random, also of those that may not stand where they come, and as long as they may be.
 func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	tier.All(t)

@@ -55,8 +55,8 @@ var twoIndexesMessages = []string{
 	"BEGIN; DECLARE k CURSOR FOR SELECT id FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small); MOVE ALL FROM k; ROLLBACK",
 	"PREPARE p AS SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small); EXECUTE p; DEALLOCATE p",
 	"/*pgconsent:/* a comment within */ one of the agent's */ SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
-	"/*pgconsent:scan*//*pgconsent:left /* */ */SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
-	"/* x *//*pgconsent:scan*/SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
+	"/*pgconsent:use_hash*//*pgconsent:left /* */ */SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
+	"/* x *//*pgconsent:use_hash*/SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT id FROM big WHERE b = (SELECT max(n) - 3 FROM small); RESET plan_cache_mode; SELECT count(*) FROM big " +
 		"WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT 1; SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No order of messages tells whether a statement gets a hardened plan, which goes by its door, and so by how large
+// No order of messages tells whether a statement gets a hardened plan, which goes by its path, and so by how large
 // tables are. As of PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
 func TestNoPipelineTellsOfHardening(t *testing.T) {
 	tier.All(t)

@@ -69,7 +69,7 @@ func TestPoliciesBesideOursTellNothing(t *testing.T) {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
 				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if !strings.HasPrefix(sql, "INSERT") && !strings.HasSuffix(judged[k], "care: ") {
+			if !strings.HasPrefix(sql, "INSERT") && !strings.HasSuffix(judged[k], "hardened: ") {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}

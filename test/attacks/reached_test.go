@@ -267,7 +267,7 @@ var reachedBy = []struct {
 			"COPY (SELECT b FROM big WHERE a BETWEEN 123 AND 123 AND vb) TO STDOUT",
 			"UPDATE big SET note = 'x' WHERE a BETWEEN 123 AND 123 AND vb", "DELETE FROM big WHERE a BETWEEN 123 AND 123 AND vt IS NULL",
 		}},
-	{name: "what is stored, under a cheap rule, with care or not", cheap: true,
+	{name: "what is stored, under a cheap rule, hardened or not", cheap: true,
 		sql: "CREATE MATERIALIZED VIEW mv AS SELECT * FROM big", after: "REFRESH MATERIALIZED VIEW mv",
 		policy: "  mv: { rows: [ { own: { column: owner, is: user } } ] }\n", statements: []string{
 			"SELECT count(*) FROM mv WHERE a BETWEEN 123 AND 123 AND b > 1 / (SELECT min(n) FROM small)",
@@ -520,7 +520,7 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 				if result, refused := rewriter.Rewrite(sql, false); refused != nil {
 					judged = append(judged, "refused: "+refused.Message)
 				} else {
-					judged = append(judged, string(result.Path)+", care: "+result.HardenedReason)
+					judged = append(judged, string(result.Path)+", hardened: "+result.HardenedReason)
 				}
 			}
 			if strings.HasPrefix(policy, reachedSought()) { // an agent may write the hint itself

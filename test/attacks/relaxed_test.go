@@ -93,7 +93,7 @@ var plain = []struct{ name, sql string }{
 		"small s WHERE s.n > $1 + probe(1))'; ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (mine(x) OR mine(1))"},
 }
 
-// What runs by a function in SQL that seems plain runs with care; one that is plain needs none.
+// What runs by a function in SQL that seems plain runs in a hardened plan; one that is plain needs none.
 func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 	tier.All(t)
 	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, unhardened bool) {
@@ -120,7 +120,7 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
 				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "care: ") != unhardened {
+			if strings.HasSuffix(judged[k], "hardened: ") != unhardened {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}

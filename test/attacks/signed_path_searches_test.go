@@ -100,7 +100,7 @@ var soughtPlaces = []string{
 }
 
 // Under a rule of which a part has a form where few rows are sought, an agent that says so itself learns nothing: what
-// fails for the odd row fails at no place of a statement, by whichever door and plan.
+// fails for the odd row fails at no place of a statement, by whichever path and plan.
 func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"

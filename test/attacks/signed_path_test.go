@@ -157,7 +157,7 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// The door takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside,
+// The signed path takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside,
 // and casts of parameters.
 func TestTheSignedPathConvertsNothing(t *testing.T) {
 	tier.All(t)
@@ -406,14 +406,14 @@ CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = tell, RESTRICT 
 	instance.Migrate(t, instance.Database{Name: "pair", DB: db, Policy: gatePolicy, SearchPath: []string{"public"}}, instance.Auto)
 	c := instance.Super(t, db)
 	if plain := instance.Ask(c, "EXPLAIN SELECT FROM big WHERE body ### 'x'"); plain.Err != "" || len(plain.Notices) == 0 {
-		t.Fatalf("the operator is not asked without the door: %s", plain.Err)
+		t.Fatalf("the operator is not asked without the signed path: %s", plain.Err)
 	}
 	if set := instance.Ask(c, "SET ROLE pgconsent_agent"); set.Err != "" {
 		t.Fatal(set.Err)
 	}
 	for _, sql := range []string{
-		"EXPLAIN SELECT FROM (SELECT * FROM pgconsent_gate.door_public_big AS big WHERE found @@ 'b'::tsquery OFFSET 0) AS big WHERE body ### 'x'",
-		"EXPLAIN SELECT body FROM (SELECT * FROM pgconsent_gate.door_public_big AS big WHERE found @@ " +
+		"EXPLAIN SELECT FROM (SELECT * FROM pgconsent_signed.visible_public_big AS big WHERE found @@ 'b'::tsquery OFFSET 0) AS big WHERE body ### 'x'",
+		"EXPLAIN SELECT body FROM (SELECT * FROM pgconsent_signed.visible_public_big AS big WHERE found @@ " +
 			"'b'::tsquery OFFSET 0) AS big GROUP BY body HAVING body ### 'x' OR count(*) > 3",
 	} {
 		if got := instance.Ask(c, sql); got.Err != "" || len(got.Notices) > 0 {

@@ -170,7 +170,7 @@ var foundStatements = []string{
 	"BEGIN; DECLARE c CURSOR FOR SELECT id FROM notes WHERE {}; SELECT name, statement FROM pg_cursors; FETCH 1 " +
 		"c; ROLLBACK", "EXPLAIN SELECT id FROM notes WHERE {}",
 	"SELECT id FROM notes WHERE {} LIMIT 'x'", "SELECT id FROM notes WHERE {} LIMIT -1",
-	"SELECT id FROM notes WHERE {} AND", "/*pgconsent:seek*/SELECT id, body::int FROM notes WHERE {}",
+	"SELECT id FROM notes WHERE {} AND", "/*pgconsent:use_index*/SELECT id, body::int FROM notes WHERE {}",
 	"/* é */ SELECT id, 1/(a-a) FROM notes WHERE {}", "SELECT 'é', id, bodx FROM notes WHERE {}",
 	"SELECT nots.id FROM notes WHERE {}", "SELECT id FROM notes n WHERE {} AND notes.id = 1",
 	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No query that the door takes for plain is refused by to_tsquery, whatever its words become: made of pieces at random,
+// No query that the leak check takes for plain is refused by to_tsquery, whatever its words become: made of pieces at random,
 // also of those that may not stand where they come.
 func TestPlainTextQueriesAreRead(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")

@@ -37,8 +37,8 @@ var unquietOrders = []string{
 	"BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
 }
 
-// What was prepared, bound or begun when a table was quiet runs nothing of the owner's without care once it is not: not
-// as it was decided, nor as PostgreSQL has planned it.
+// What was prepared, bound or begun when a table ran no user code runs nothing of the owner's unhardened once it does:
+// not as it was decided, nor as PostgreSQL has planned it.
 func TestTablesThatGetUserCode(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}

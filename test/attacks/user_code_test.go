@@ -55,14 +55,14 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 					if got[0][k] != got[1][k] {
 						t.Errorf("%s {%s}\n   %s\n   %s", sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 					}
-					if strings.HasSuffix(judged[k], "care: ") {
+					if strings.HasSuffix(judged[k], "hardened: ") {
 						unhardened++
 					}
 					asked++
 				}
 			})
 		}
-		t.Logf("%s: %d writes, %d of them without care", mode.Name, asked, unhardened)
+		t.Logf("%s: %d writes, %d of them unhardened", mode.Name, asked, unhardened)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 			if strings.Contains(got[0][k], "ERROR 42") || strings.Contains(got[0][k], "ERROR 0A000") || strings.Contains(got[0][k], "ERROR XX000") {
 				t.Errorf("%s: %s is not asked: %s", mode.Name, sql, instance.OneLine(got[0][k]))
 			}
-			if unhardened := strings.HasSuffix(judged[k], "care: "); unhardened != (k >= plain) {
+			if unhardened := strings.HasSuffix(judged[k], "hardened: "); unhardened != (k >= plain) {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}
@@ -214,8 +214,8 @@ func tableNamed(sql, name string) string {
 	return strings.NewReplacer(" T ", " "+name+" ", "of_T", "of_"+name).Replace(sql)
 }
 
-// Functions of others that PostgreSQL runs by itself, to compare values or to convert them, are run with care as well,
-// and see no text that is signed.
+// Functions of others that PostgreSQL runs by itself, to compare values or to convert them, run in a hardened plan as
+// well, and see no text that is signed.
 func TestWhatComparesByItselfTellsNothing(t *testing.T) {
 	tier.All(t)
 	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);
@@ -237,7 +237,7 @@ CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSE
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
 				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "care: ") || strings.HasPrefix(judged[k], "signed") {
+			if strings.HasSuffix(judged[k], "hardened: ") || strings.HasPrefix(judged[k], "signed") {
 				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
 			}
 		}

@@ -63,7 +63,7 @@ tables:
 `
 
 // A column that is computed as it is read may fail on a hidden row, with what the row says in its error: it is worked
-// out for visible rows only, by whichever door.
+// out for visible rows only, by whichever path.
 func TestVirtualColumns(t *testing.T) {
 	tier.All(t)
 	instance.Since(t, 18)

@@ -505,7 +505,7 @@ func TestCirisN_AgentsRenewNothing(t *testing.T) {
 			"SELECT count(*) FROM users", "UPDATE users SET granted_at = now()",
 			"INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) VALUES (900003, '" + user + "', 'a', 'api', now())",
 			"SELECT * FROM pgconsent.consent_current", "UPDATE pgconsent.consent_current SET expires_at = NULL", "SELECT pgconsent.consent_now()",
-			"SELECT * FROM pgconsent_gate.pgconsent_consent_current",
+			"SELECT * FROM pgconsent_signed.pgconsent_consent_current",
 			"SELECT * FROM pgconsent.h_pgconsent_consent_current", "TABLE pgconsent_rows.public_interactions",
 		} {
 			if got := told(agent, sql); strings.HasPrefix(sql, "SELECT count") == (len(got) == 5) {

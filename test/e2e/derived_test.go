@@ -113,7 +113,7 @@ func TestDerived(t *testing.T) {
 			for _, sql := range []string{
 				`SELECT body::int FROM summaries`, `SELECT 1 / (id - 2) FROM digests`,
 				`SELECT 1 / (id - 9) FROM reflections`, `SELECT body::date FROM reflections WHERE id > 3`,
-				`SELECT * FROM reflected`, `SELECT * FROM pgconsent.h_public_reflected`, `SELECT * FROM pgconsent_gate.public_summary_notes`,
+				`SELECT * FROM reflected`, `SELECT * FROM pgconsent.h_public_reflected`, `SELECT * FROM pgconsent_signed.public_summary_notes`,
 				`SELECT pg_input_is_valid(body, 'int') FROM summaries`, `COPY (SELECT body FROM digests) TO STDOUT`,
 				`SELECT summaries FROM summaries`, `SELECT id FROM digests FOR UPDATE`,
 			} {

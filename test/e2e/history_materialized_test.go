@@ -58,7 +58,7 @@ func TestHistoryOfWhatIsMaterialized(t *testing.T) {
 			return err
 		}
 		var ready bool
-		if err := super.QueryRow(context.Background(), "SELECT ready FROM pgconsent.kept").Scan(&ready); err != nil || ready {
+		if err := super.QueryRow(context.Background(), "SELECT ready FROM pgconsent.materialized").Scan(&ready); err != nil || ready {
 			return err
 		}
 		filled++

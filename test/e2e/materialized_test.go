@@ -48,7 +48,7 @@ func TestMaterialized(t *testing.T) {
 			const all = `SELECT id FROM notes ORDER BY id`
 			shows := func(when, want string) {
 				t.Helper()
-				for _, sql := range []string{all, `SELECT id FROM notes WHERE body ~ '.' ORDER BY id`, `/*pgconsent:scan*/` + all} {
+				for _, sql := range []string{all, `SELECT id FROM notes WHERE body ~ '.' ORDER BY id`, `/*pgconsent:use_hash*/` + all} {
 					if got := firstColumn(t, agent, sql); got != want {
 						t.Errorf("%s: %s: got %s, want %s", when, sql, got, want)
 					}
@@ -62,7 +62,7 @@ func TestMaterialized(t *testing.T) {
 			}
 			ready := func() (is bool) {
 				t.Helper()
-				if err := super.QueryRow(ctx, "SELECT ready FROM pgconsent.kept").Scan(&is); err != nil {
+				if err := super.QueryRow(ctx, "SELECT ready FROM pgconsent.materialized").Scan(&is); err != nil {
 					t.Fatal(err)
 				}
 				return is

@@ -394,7 +394,7 @@ var brainAttacks = []string{
 	"SELECT content FROM brain_entries WHERE id = gen_random_uuid()",
 	"SELECT content FROM pgconsent_rows.key_public_brain_entries",
 	"SELECT content FROM pgconsent_rows.key_public_brain_entries('ID')",
-	"SELECT pgconsent_rows.key_public_brain_entries(id) FROM brain_entries", "SELECT content FROM pgconsent_rows.wkey_public_brain_entries",
+	"SELECT pgconsent_rows.key_public_brain_entries(id) FROM brain_entries", "SELECT content FROM pgconsent_rows.filtered_key_public_brain_entries",
 	"SELECT public.brain_entries.content FROM brain_entries",
 	"SELECT content FROM brain_entries TABLESAMPLE system (100) WHERE id = 'ID'",
 	"UPDATE brain_entries SET title = content WHERE id = 'ID'",

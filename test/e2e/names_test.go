@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,5 +62,55 @@ func TestNamesArePlain(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// oldSQLWords are those that names of database objects and hints in texts have had.
+var oldSQLWords = map[string]string{
+	"gate": "signed", "door": "visible", "vetted": "signed", "kept": "materialized", "care": "hardened", "unmoved": "current",
+	"scan": "use_hash", "seek": "use_index", "few": "estimate_rows", "w": "filtered", "wkey": "filtered_key",
+}
+
+// TestSQLNamesArePlain: no name that the database gets has a word of the old vocabulary. What is made for a policy has
+// names of the owner's at its end, so that only the beginning is ours.
+func TestSQLNamesArePlain(t *testing.T) {
+	ours := regexp.MustCompile(`\bpgconsent\w*\."?(\w+)|/\*pgconsent:(\w+)`)
+	schema := regexp.MustCompile(`pgconsent_([a-z]+)`)
+	names := 0
+	for pattern, whole := range map[string]bool{
+		"migrations/sql/*.sql": true, "rls/*.go": true, "rewrite/*.go": true, "internal/*/*.go": true, "internal/*/*/*.go": true,
+		"test/written/testdata/*.txt": false, "rewrite/testdata/*/*.txt": false,
+	} {
+		files, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(name string, words []string) {
+				names++
+				for _, word := range words {
+					if say := oldSQLWords[strings.ToLower(word)]; say != "" {
+						t.Errorf("%s: %s: say %q instead of %q", file, name, say, word)
+					}
+				}
+			}
+			for _, m := range ours.FindAllStringSubmatch(string(text), -1) {
+				words := strings.Split(m[1]+m[2], "_")
+				if !whole {
+					words = words[:1]
+				}
+				check(m[0], words)
+			}
+			for _, m := range schema.FindAllStringSubmatch(string(text), -1) {
+				check(m[0], m[1:])
+			}
+		}
+	}
+	if names < 10_000 {
+		t.Errorf("%d names, there were more", names)
 	}
 }

@@ -65,7 +65,7 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 		if failed(answer) {
 			t.Errorf("%s:\n%.600s", commands[i], answer)
 		}
-		for _, hidden := range []string{"hidden_", "pgconsent_gate", "pgconsent_catalog", "pgconsent_rows."} {
+		for _, hidden := range []string{"hidden_", "pgconsent_signed", "pgconsent_catalog", "pgconsent_rows."} {
 			if strings.Contains(answer, hidden) {
 				t.Errorf("%s tells %s:\n%.2000s", commands[i], hidden, answer)
 			}

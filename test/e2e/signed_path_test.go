@@ -68,8 +68,8 @@ func (f *forced) seal(t *testing.T) {
 
 // signedViewNames puts the signed views in the place of tables.
 var signedViewNames = strings.NewReplacer(
-	"FROM memories", "FROM pgconsent_gate.door_public_memories AS memories", "FROM people", "FROM pgconsent_gate.door_public_people AS people",
-	"JOIN people", "JOIN pgconsent_gate.door_public_people AS people")
+	"FROM memories", "FROM pgconsent_signed.visible_public_memories AS memories", "FROM people", "FROM pgconsent_signed.visible_public_people AS people",
+	"JOIN people", "JOIN pgconsent_signed.visible_public_people AS people")
 
 func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 	t.Helper()

@@ -160,7 +160,7 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 	}
 	for object := range server {
 		_, name, _ := strings.Cut(object, " ")
-		ours := strings.HasPrefix(name, "pgconsent_gate.") || strings.HasPrefix(name, "pgconsent.") || madeByServer[object]
+		ours := strings.HasPrefix(name, "pgconsent_signed.") || strings.HasPrefix(name, "pgconsent.") || madeByServer[object]
 		if !mine[object] && !ours && !helper(pol, name) {
 			t.Errorf("%s: the server touches %s and the rewriter does not know\n%s", q.name, object, res.Text)
 		}

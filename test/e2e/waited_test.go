@@ -97,7 +97,7 @@ func TestFrozenRowsHaveNotMoved(t *testing.T) {
 	db, _ := waits(t, harness.Auto)
 	super := harness.Super(t, db)
 	for _, ahead := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
-		got := harness.Ask(super, `SELECT bool_and(pgconsent_gate.unmoved(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
+		got := harness.Ask(super, `SELECT bool_and(pgconsent_signed.row_is_current(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
 			` + 4294967296) & 4294967295)::text::xid, noted)) FROM (VALUES (true), (false)) AS n (noted)`)
 		if got.Code != "" || got.Results[0].Rows[0] != "t" {
 			t.Errorf("%s: %s", ahead, got)

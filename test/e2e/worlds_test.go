@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What agents count in the worlds is the same where statements reach tables through doors alone.
+// What agents count in the worlds is the same where statements read signed views alone.
 
 func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)

@@ -123,7 +123,7 @@ func (st *stage) fill(i int) {
 func (st *stage) unkept() (wrong []string) {
 	for i, fills := range st.fills {
 		for _, f := range fills {
-			if a := instance.Ask(st.writers[i], "SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = "+
+			if a := instance.Ask(st.writers[i], "SELECT k.ready FROM pgconsent.materialized AS k WHERE k.name = "+
 				catalog.QuoteLiteral(f.Name)); a.Err != "" || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != "t" {
 				wrong = append(wrong, "what is kept of "+f.Relation+" does not count: "+a.Multiset())
 			}

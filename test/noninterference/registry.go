@@ -26,7 +26,7 @@ type asking struct {
 func fold() *table {
 	t := &table{name: "consent_current", keys: 3}
 	for _, c := range []string{"subject", "grantee", "scope", "number", "state", "stream", "categories", "purposes",
-		"expires_at", "decay_from", "kept", "decayed_before", "decayed_days", "void_before"} {
+		"expires_at", "decay_from", "decay_categories", "decayed_before", "decayed_days", "void_before"} {
 		t.columns = append(t.columns, column{name: c, kind: "code", ruled: true})
 	}
 	return t
@@ -170,7 +170,7 @@ func (s *schema) newRecord(r *rand.Rand) row {
 	}
 	if out["stream"] == "ANONYMOUS" && r.IntN(3) > 0 {
 		out["decay_from"] = pick(r, daysAgo(0), daysAgo(29), daysAgo(30), daysAgo(89), daysAgo(90))
-		maybe("kept", 2, "{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{}")
+		maybe("decay_categories", 2, "{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{}")
 	}
 	return out
 }
@@ -239,7 +239,7 @@ func (d data) agrees(r *rule, at row, caller map[string]string, subject string) 
 		}
 		listed := yes["categories"]
 		if a.since && a.days > 0 && stream == "ANONYMOUS" {
-			listed = yes["kept"]
+			listed = yes["decay_categories"]
 		}
 		if a.category != "" && !covers(listed, a.category) || a.purpose != "" && !covers(yes["purposes"], a.purpose) {
 			continue

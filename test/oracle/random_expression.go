@@ -334,7 +334,7 @@ func (a *author) condition(s *authorScope, depth int) string {
 func (a *author) unit(s *authorScope, depth int) string {
 	switch n := a.IntN(100); {
 	case n < a.odd:
-		return a.unvetted(s)
+		return a.notLeakSafe(s)
 	case n < 72:
 		return a.searched(s)
 	case n < 92:
@@ -562,13 +562,13 @@ func (a *author) vectors(s *authorScope) []string {
 	return out
 }
 
-// unvetted is a condition that no door takes, or few.
-func (a *author) unvetted(s *authorScope) string {
+// notLeakSafe is a condition that keeps a statement from the signed path, mostly.
+func (a *author) notLeakSafe(s *authorScope) string {
 	x, c, ok := a.column(s, kindText, kindInt, kindTime, kindDate, kindTexts, kindJSONB, kindNumeric)
 	if !ok {
 		return "lpad('a', 1) = 'a'"
 	}
-	if a.plain && a.in(70) { // what cannot fail, and so is not planned with care
+	if a.plain && a.in(70) { // what cannot fail, and so gets no hardened plan
 		switch {
 		case c.kind == kindText && !c.loose:
 			return one(a, "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'", "lpad("+x+", 3) <> 'xxx'", "initcap("+x+") <> 'B'", x+" ~ '(?!z)'")

@@ -235,7 +235,7 @@ func (a *author) query(outer *authorScope, depth int, limited bool) (string, []m
 	case a.plain && a.in(40):
 		where = " WHERE " + a.indexed(s)
 		for range one(a, 0, 0, 1, 1, 2) {
-			where += " AND " + one(a, a.unvetted(s), a.indexed(s), a.unit(s, 0))
+			where += " AND " + one(a, a.notLeakSafe(s), a.indexed(s), a.unit(s, 0))
 		}
 	case a.in(88):
 		where = " WHERE " + a.condition(s, depth)

@@ -51,7 +51,7 @@ func (r *RandomReport) String() string {
 	for _, counts := range []struct {
 		what string
 		of   map[string]int
-	}{{"sent", r.Ways}, {"forms", r.Forms}, {"row security and care", r.Reasons}, {"refused", r.Refusals}, {"fail", r.Failures}} {
+	}{{"sent", r.Ways}, {"forms", r.Forms}, {"row security and hardened plans", r.Reasons}, {"refused", r.Refusals}, {"fail", r.Failures}} {
 		names := slices.SortedFunc(maps.Keys(counts.of), func(x, y string) int { return counts.of[y] - counts.of[x] })
 		text += "\n  " + counts.what + ":"
 		for i, name := range names {
@@ -485,13 +485,13 @@ func (r *randomRun) classify(k randomCase) {
 		r.Forms["found by key"]++
 	default:
 		r.Forms["row security"]++
-		r.Reasons["no door: "+normal(result.RowSecurityReason)]++
+		r.Reasons["no signed path: "+normal(result.RowSecurityReason)]++
 	}
 	if result.HardenedReason != "" {
-		r.Reasons["care: "+normal(result.HardenedReason)]++
+		r.Reasons["hardened: "+normal(result.HardenedReason)]++
 	}
-	for name, is := range map[string]bool{"hint scan": result.UseHash, "hint seek": result.UseIndex,
-		"hint few": len(result.EstimateRows) > 0, "with care": result.HardenedReason != "", "formed parameters": result.ExpectsForms,
+	for name, is := range map[string]bool{"hint use_hash": result.UseHash, "hint use_index": result.UseIndex,
+		"hint estimate_rows": len(result.EstimateRows) > 0, "hardened plan": result.HardenedReason != "", "formed parameters": result.ExpectsForms,
 		"grouped cells": strings.Contains(result.Text, "pgconsent_cells"), "guard": strings.Contains(result.Text,
 			"CASE WHEN") && !strings.Contains(k.sql, "CASE WHEN")} {
 		if is {

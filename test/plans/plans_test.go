@@ -125,9 +125,9 @@ func TestPlans(t *testing.T) {
 	fmt.Print(bought)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
 		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
-		write(t, out, "<!-- care: written by make bench-plans -->\n",
+		write(t, out, "<!-- hardened: written by make bench-plans -->\n",
 			fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), hardened)
-		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
+		write(t, out, "<!-- materialized: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
 		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
 	}
 }
@@ -141,12 +141,12 @@ func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
-// hardenedPlans measures what the settings of care cost in front of a text, and what they make of the plan behind row
-// security, which all careful statements take.
+// hardenedPlans measures what the settings of a hardened plan cost in front of a text, and what they make of the plan
+// behind row security, which all statements with such a plan take.
 func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| query | row security, ms | the same with care | prepared, ms | the same with care |\n|---|---:|---:|---:|---:|\n")
+	table.WriteString("| query | row security, ms | the same, hardened | prepared, ms | the same, hardened |\n|---|---:|---:|---:|---:|\n")
 	reseal := func() { w.reseal(t, agent) }
 	for _, c := range append(slices.Clone(classes),
 		struct{ name, sql, hand string }{"two of a range",
@@ -158,7 +158,7 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 		exec(t, agent, strings.ReplaceAll(verdict.HardenedPlanPrefix, "SET LOCAL", "SET"))
 		withPrepared := prepared(t, agent, sql, reseal)
 		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, with/plain, plainPrepared, withPrepared/plainPrepared)
-		fmt.Printf("plans: %s with care\n", c.name)
+		fmt.Printf("plans: %s hardened\n", c.name)
 	}
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 	return table.String()

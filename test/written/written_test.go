@@ -73,7 +73,7 @@ func TestWrittenOut(t *testing.T) {
 }
 
 // short is up to which length a file has the statements themselves; a longer one has their beginnings, and digests.
-const short = 64 << 10
+const short = 68 << 10
 
 func compare(t *testing.T, name string, m *instance.Migrated) {
 	t.Helper()
@@ -182,7 +182,7 @@ func forms(m *instance.Migrated) []string {
 			numbered := predicate.Parameters{First: 3}
 			say("numbered %s %d: %s %q", name, i, numbered.Direct(n, "t"), numbered.Names)
 			if flat, ok := predicate.Flat(n, "t"); ok {
-				say("flat %s %d, door %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
+				say("flat %s %d, signed view %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
 			}
 			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))
 			columns, known := predicate.RowColumns(n)
@@ -209,7 +209,7 @@ func forms(m *instance.Migrated) []string {
 		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.Next(100), f.Left, f.Differs)
 	}
 	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.UntrackedRelations()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
-	say("changes: what is not watched %q, unnoticed %q, timed %v, doors %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
+	say("changes: what is not watched %q, unnoticed %q, timed %v, signed views %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
 		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.Tables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
 		from, where := d.Origin.Products(d.Table, "made", "source")

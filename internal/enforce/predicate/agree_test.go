@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// bench is a database with the helper and gate views of testdata and one connection that may read them all.
+// bench is a database with the helper and signed views of testdata and one connection that may read them all.
 type bench struct {
 	conn *pgx.Conn
 	key  seal.Key
@@ -248,7 +248,7 @@ func TestFormsAgree(t *testing.T) {
 		}
 		if flatSQL, ok := predicate.Flat(n, "items"); ok {
 			for _, hint := range []string{"", predicate.UseIndexHint} {
-				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_gate.sealed()) AND " + flatSQL); got != want {
+				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_signed.sealed()) AND " + flatSQL); got != want {
 					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
 				}
 			}
@@ -258,7 +258,7 @@ func TestFormsAgree(t *testing.T) {
 		}
 		inject, needsSignature := predicate.Inject(n, "pgconsent_row")
 		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + inject
-		if needsSignature != strings.Contains(inject, "pgconsent_gate.public_") {
+		if needsSignature != strings.Contains(inject, "pgconsent_signed.public_") {
 			t.Fatalf("needsSignature is %v\n%s", needsSignature, inject)
 		}
 		if needsSignature {
@@ -280,10 +280,10 @@ func TestSQL(t *testing.T) {
 		Status: "status", Is: "granted",
 	}
 	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
-	const owner = `items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8`
-	const wantPolicy = `CASE WHEN pgconsent_gate.seek() THEN (CASE WHEN ` + owner + ` THEN true END) IS NOT NULL ELSE ` + owner + ` END` +
+	const owner = `items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.int8`
+	const wantPolicy = `CASE WHEN pgconsent_signed.use_index() THEN (CASE WHEN ` + owner + ` THEN true END) IS NOT NULL ELSE ` + owner + ` END` +
 		` AND (items.id IS NOT NULL AND (EXISTS (SELECT 1 FROM pgconsent.h_public_links) OR (SELECT pgconsent.empty_public_links()))` +
-		` AND CASE WHEN pgconsent_gate.scan() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
+		` AND CASE WHEN pgconsent_signed.use_hash() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
 		` WHERE r3.item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_subjects AS r4` +
 		` WHERE r4.id OPERATOR(pg_catalog.=) r3.subject AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text)))))` +
 		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 ` +
@@ -292,9 +292,9 @@ func TestSQL(t *testing.T) {
 	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {
 		t.Errorf("policy form:\n got %s\nwant %s", got, wantPolicy)
 	}
-	const wantInject = `(CASE WHEN (r.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8 AND (r.id IS NOT NULL` +
-		` AND NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_links AS r_1 ` +
-		`LEFT JOIN LATERAL (SELECT r_2.status FROM pgconsent_gate.public_subjects AS r_2 WHERE r_2.id OPERATOR(pg_catalog.=) r_1.subject OFFSET 0) AS r_2 ON true` +
+	const wantInject = `(CASE WHEN (r.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.int8 AND (r.id IS NOT NULL` +
+		` AND NOT EXISTS (SELECT 1 FROM pgconsent_signed.public_links AS r_1 ` +
+		`LEFT JOIN LATERAL (SELECT r_2.status FROM pgconsent_signed.public_subjects AS r_2 WHERE r_2.id OPERATOR(pg_catalog.=) r_1.subject OFFSET 0) AS r_2 ON true` +
 		` WHERE r_1.item OPERATOR(pg_catalog.=) r.id AND (r_2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0))) ` +
 		`THEN true END) IS NOT NULL`
 	if got, _ := predicate.Inject(n, "r"); got != wantInject {
@@ -303,7 +303,7 @@ func TestSQL(t *testing.T) {
 	if got, signed := predicate.Inject(predicate.Open{}, "r"); got != "true" || signed {
 		t.Errorf("open: %q, %v", got, signed)
 	}
-	if got := predicate.Policy(predicate.Open{}, b.relation("items")); got != "(SELECT pgconsent_gate.sealed())" {
+	if got := predicate.Policy(predicate.Open{}, b.relation("items")); got != "(SELECT pgconsent_signed.sealed())" {
 		t.Errorf("open: %q", got)
 	}
 }
@@ -315,7 +315,7 @@ func TestHelperNames(t *testing.T) {
 		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
 		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "a", Name: "b"},
 	}
-	for _, prefix := range []string{"h", "door", "group", "w", "in", "key", "wkey", "empty", "stamp", "privacy", "copy"} {
+	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "stamp", "privacy", "copy"} {
 		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
 	seen := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 // Direct writes n for the owner, to whom row security does not apply: as a condition on the row called alias, over the
 // tables themselves, with the attributes of a caller as constants; an absent one counts as missing. It shows the rows
 // that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the functions of
-// schema pgconsent_gate. It is for tools and enforces nothing.
+// schema pgconsent_signed. It is for tools and enforces nothing.
 func Direct(n Node, alias string, attributes map[string]string) string {
 	return "(" + Constants(direct(n, alias), attributes) + ") IS TRUE"
 }
@@ -124,7 +124,7 @@ func Constants(sql string, attributes map[string]string) string {
 // replaceAttributes replaces each attribute of the session in an expression of this package. It leaves quoted text
 // alone.
 func replaceAttributes(sql string, by func(name string) string) string {
-	const ask = "pgconsent_gate.attr('"
+	const ask = "pgconsent_signed.attr('"
 	var b strings.Builder
 	var quote byte
 	for i := 0; i < len(sql); i++ {

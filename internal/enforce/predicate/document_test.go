@@ -96,7 +96,7 @@ func documented(t *testing.T, page, table string) (rules, compared int) {
 // attributes.
 func readable(sql string) string {
 	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
-	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.", "").Replace(sql)
+	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_signed.", "").Replace(sql)
 	sql = strings.TrimPrefix(sql, "(SELECT sealed()) AND ")
 	return spaces(regexp.MustCompile(`^(\(SELECT attr\('\w+'\)\) IS NOT NULL AND )+`).ReplaceAllString(sql, ""))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // UseHashHint in front of a statement's text, or behind its signature, chooses the hashed form of sublinks.
-const UseHashHint = "/*pgconsent:scan*/"
+const UseHashHint = "/*pgconsent:use_hash*/"
 
 // form is how a sublink is written.
 type form int
@@ -22,7 +22,7 @@ const (
 
 // sublink writes a node that reads other tables in the writer's form, which is not probe.
 //
-// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. The planner itself would choose by an
+// The dual form is CASE WHEN pgconsent_signed.use_hash() THEN hashed ELSE probe END. The planner itself would choose by an
 // estimate that ignores LIMIT; its choice has taken 235 times as long as the other form. scan() reads a hint in the
 // text of the statement, and is no security input: both forms show the same rows. It is not in a sub-select, so that
 // the planner evaluates it, and plans and starts only one form.
@@ -40,7 +40,7 @@ func (w *writer) sublink(n Node, row string) string {
 		return probed
 	}
 	w.form = hashed
-	return "CASE WHEN pgconsent_gate.scan() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
+	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 
 func (w *writer) probeSQL(n Node, row string) string {

@@ -27,9 +27,9 @@ func Example() {
 	fmt.Println(predicate.Eval(rows, predicate.Row{"owner": "ann", "consent": "granted"}, ann))
 	fmt.Println(predicate.Eval(rows, predicate.Row{"owner": "ann"}, ann)) // nobody was asked
 	// Output:
-	// (notes.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.text
+	// (notes.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.text
 	//   AND (notes.consent::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS TRUE)
-	// (CASE WHEN (n.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.text
+	// (CASE WHEN (n.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_signed.attr('user'))::pg_catalog.text
 	//   AND (n.consent::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS TRUE) THEN true END) IS NOT NULL
 	// reads signed views: false
 	// true

@@ -159,10 +159,10 @@ func joinDepth(n Node) int {
 // SignedView is the view that leak-safe statements read in place of a protected table: its visible rows. It raises
 // unless the statement is signed.
 func SignedView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: GateSchema, Name: objectName(signedViewPrefix, table)}
+	return catalog.Name{Schema: SignedSchema, Name: objectName(signedViewPrefix, table)}
 }
 
-const signedViewPrefix = "door_"
+const signedViewPrefix = "visible_"
 
 // HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are.
 // A table that is open to agents needs none.

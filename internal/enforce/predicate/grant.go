@@ -43,7 +43,7 @@ type Grantee struct {
 func (Grant) node() {}
 
 // JSONGrants is the function that reads JSON in a text: true, false, or NULL for a value that is no array of scalars.
-const JSONGrants = GateSchema + ".json_grants"
+const JSONGrants = SignedSchema + ".json_grants"
 
 func (f GrantForm) element() string {
 	switch f {

@@ -46,7 +46,7 @@ func TestListsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		if err := b.conn.QueryRow(context.Background(), "SELECT pgconsent_gate.attr('words')::pg_catalog.text[]").Scan(&got); err != nil {
+		if err := b.conn.QueryRow(context.Background(), "SELECT pgconsent_signed.attr('words')::pg_catalog.text[]").Scan(&got); err != nil {
 			t.Fatalf("%s: %v", value, err)
 		}
 		if !slices.Equal(got, words) {

@@ -12,9 +12,9 @@ import (
 
 // The schemas of the database side.
 const (
-	Schema     = "pgconsent"      // keys and helper views; agents have no USAGE
-	GateSchema = "pgconsent_gate" // signed views and functions that a rewritten statement may name
-	RowsSchema = "pgconsent_rows" // views that agents read in place of relations on which they have no right
+	Schema       = "pgconsent"        // keys and helper views; agents have no USAGE
+	SignedSchema = "pgconsent_signed" // signed views and functions that a rewritten statement may name
+	RowsSchema   = "pgconsent_rows"   // views that agents read in place of relations on which they have no right
 )
 
 // Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
@@ -235,7 +235,7 @@ func HelperView(table catalog.Name) catalog.Name {
 // SignedHelperView is the view that signed statements read in place of a table. It raises unless the statement is
 // signed.
 func SignedHelperView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: GateSchema, Name: objectName("", table)}
+	return catalog.Name{Schema: SignedSchema, Name: objectName("", table)}
 }
 
 // RowView is the view that agents read in place of a table with hidden or masked columns. The table's row security
@@ -247,7 +247,7 @@ func RowView(table catalog.Name) catalog.Name {
 // FilteredRowView is the row view with the predicate in it once more: the second enforcement layer of a table whose
 // predicate reads hidden columns, and so cannot be put into an agent's text.
 func FilteredRowView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: objectName("w_", table)}
+	return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_", table)}
 }
 
 // KeyedView also has the columns that exist by key only. Agents have no right on it: they call the function of its
@@ -255,7 +255,7 @@ func FilteredRowView(table catalog.Name) catalog.Name {
 // [FilteredRowView].
 func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	if filtered {
-		return catalog.Name{Schema: RowsSchema, Name: objectName("wkey_", table)}
+		return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_key_", table)}
 	}
 	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
 }
@@ -288,11 +288,11 @@ func CopyFunction(table catalog.Name) catalog.Name {
 // GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count only in
 // groups. It raises an error unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: GateSchema, Name: objectName("group_", table)}
+	return catalog.Name{Schema: SignedSchema, Name: objectName("group_", table)}
 }
 
 // reservedPrefixes are prefixes of names of other views: for a schema of such a name the plain name would be ambiguous.
-var reservedPrefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
+var reservedPrefixes = map[string]bool{"visible": true, "group": true, "filtered": true, "in": true, "key": true}
 
 // objectName makes a name from a table's name that is unique to the table, within the 63 bytes of an identifier.
 func objectName(prefix string, table catalog.Name) string {

@@ -2,7 +2,7 @@ package predicate
 
 // UseIndexHint, in front of a statement's text or behind its signature, says that the statement's own conditions find
 // few rows by an index.
-const UseIndexHint = "/*pgconsent:seek*/"
+const UseIndexHint = "/*pgconsent:use_index*/"
 
 // withUseIndexHint writes a part of a rule on the row itself for which an index may be used: whose row it is, or to
 // whom it is granted. With another index for the agent's own condition the planner combines the two (BitmapAnd), and
@@ -22,7 +22,7 @@ func (w *writer) withUseIndexHint(n Node, row string) string {
 	if w.form == dual {
 		asked = "(CASE WHEN " + part + " THEN true END) IS NOT NULL"
 	}
-	return "CASE WHEN pgconsent_gate.seek() THEN " + asked + " ELSE " + part + " END"
+	return "CASE WHEN pgconsent_signed.use_index() THEN " + asked + " ELSE " + part + " END"
 }
 
 // isIndexable tells whether an index may be used for a part of a rule, and no other table is read for it.

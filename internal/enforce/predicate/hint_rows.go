@@ -9,7 +9,9 @@ import (
 
 // EstimateRowsHint, in front of a statement's text or behind its signature, says that a search finds few rows of the
 // signed view of a table.
-func EstimateRowsHint(table catalog.Name) string { return "/*pgconsent:few " + tableMark(table) + "*/" }
+func EstimateRowsHint(table catalog.Name) string {
+	return "/*pgconsent:estimate_rows " + tableMark(table) + "*/"
+}
 
 // tableMark stands for a table in a comment: its own name might end the comment.
 func tableMark(table catalog.Name) string {
@@ -25,5 +27,5 @@ func tableMark(table catalog.Name) string {
 // of a value and itself is always NULL.
 func EstimateRows(table catalog.Name, row string) string {
 	of := row + ".tableoid"
-	return "CASE WHEN pgconsent_gate.few('" + tableMark(table) + "') THEN NULLIF(" + of + ", " + of + ") IS NULL ELSE true END"
+	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableMark(table) + "') THEN NULLIF(" + of + ", " + of + ") IS NULL ELSE true END"
 }

@@ -34,8 +34,8 @@ func TestAsksForAllOfAnother(t *testing.T) {
 	}
 }
 
-// Doors are of tables: what is written to a partition by its own name, a view and what another server has get none.
-func TestWhatHasADoor(t *testing.T) {
+// Signed views are of tables: what is written to a partition by its own name, a view and what another server has get none.
+func TestWhatHasASignedView(t *testing.T) {
 	own := predicate.Own{Column: "a", Attribute: "user"}
 	for _, c := range []struct {
 		is   catalog.Relation
@@ -57,7 +57,7 @@ func TestWhatHasADoor(t *testing.T) {
 		for _, n := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
 			predicate.All{own, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
 			if predicate.HasSignedView(n, &c.is) {
-				t.Errorf("%+v by %#v has a door", c.is, n)
+				t.Errorf("%+v by %#v has a signed view", c.is, n)
 			}
 		}
 	}

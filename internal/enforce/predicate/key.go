@@ -7,7 +7,7 @@ import (
 )
 
 // CurrentCatalog is true, or raises an error while a statement is planned that was decided before the catalogs changed.
-const CurrentCatalog = "pgconsent_gate.current_catalog()"
+const CurrentCatalog = "pgconsent_signed.current_catalog()"
 
 // KeyType is the type, without a length, as which values of a key's column are passed.
 func KeyType(c *catalog.Column) string {

@@ -12,8 +12,8 @@ type List struct {
 
 // The functions that read a list of ids from JSON: NULL for a value that is no array, or in a text no array of scalars.
 const (
-	JSONIDs  = GateSchema + ".json_ids"
-	JSONBIDs = GateSchema + ".jsonb_ids"
+	JSONIDs  = SignedSchema + ".json_ids"
+	JSONBIDs = SignedSchema + ".jsonb_ids"
 )
 
 // array is the list as an array of the form's elements; NULL where the value is no list.

@@ -99,14 +99,14 @@ func hidesAs(t *testing.T, name string, n predicate.Node, of *catalog.Relation, 
 
 // An attribute is replaced where it is asked for, and nowhere else: a constant of the policy may look like it.
 func TestConstantsReplaceNothingInQuotes(t *testing.T) {
-	const ask = "pgconsent_gate.attr('user')"
+	const ask = "pgconsent_signed.attr('user')"
 	for sql, want := range map[string]string{
 		ask + " = " + ask:                   "'it''s'::pg_catalog.text = 'it''s'::pg_catalog.text",
 		`"` + ask + `" = ` + ask:            `"` + ask + `" = 'it''s'::pg_catalog.text`,
-		`'pgconsent_gate.attr(''user'')'`:   `'pgconsent_gate.attr(''user'')'`,
+		`'pgconsent_signed.attr(''user'')'`: `'pgconsent_signed.attr(''user'')'`,
 		`'"' = ` + ask + ` OR "'" = 1`:      `'"' = 'it''s'::pg_catalog.text OR "'" = 1`,
-		"pgconsent_gate.attr('user":         "pgconsent_gate.attr('user",
-		"pgconsent_gate.attr('nobody')":     "NULL::pg_catalog.text",
+		"pgconsent_signed.attr('user":       "pgconsent_signed.attr('user",
+		"pgconsent_signed.attr('nobody')":   "NULL::pg_catalog.text",
 		fmt.Sprintf("'%s' = %s", `x"`, ask): `'x"' = 'it''s'::pg_catalog.text`,
 	} {
 		if got := predicate.Constants(sql, map[string]string{"user": "it's"}); got != want {

@@ -19,7 +19,7 @@ type Materialized struct {
 // MaterializedTable has, for each row of a table, the time until which a consent is valid: -infinity if somebody
 // refuses, infinity if nobody's agreement expires.
 func (n Consent) MaterializedTable() catalog.Name {
-	return catalog.Name{Schema: Schema, Name: "kept_" + n.MaterializedName()}
+	return catalog.Name{Schema: Schema, Name: "materialized_" + n.MaterializedName()}
 }
 
 // MaterializedName is a name for a materialized consent, unique to its condition.
@@ -31,7 +31,7 @@ func (n Consent) MaterializedName() string {
 }
 
 // MaterializedReady is the function that tells, by the name, whether the stored answers are complete.
-const MaterializedReady = Schema + ".kept_ready"
+const MaterializedReady = Schema + ".materialized_ready"
 
 // materializedOr reads the stored answer where it is complete, and otherwise evaluates live.
 func (w *writer) materializedOr(n Consent, row, live string) string {
@@ -60,7 +60,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 	case w.form == hashed && fits:
 		is = set()
 	case w.form == dual && fits:
-		is = "CASE WHEN pgconsent_gate.scan() THEN " + set() + " ELSE " + look() + " END"
+		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"
 	default:
 		is = look()
 	}

@@ -25,7 +25,7 @@ var registry = &catalog.Relation{
 			Name: "decay_from", Type: "timestamp with time zone", TypeOID: 1184},
 		{Name: "decayed_before", Type: "timestamp with time zone", TypeOID: 1184}, {
 			Name: "decayed_days", Type: "integer", TypeOID: 23},
-		{Name: "void_before", Type: "timestamp with time zone", TypeOID: 1184}, {Name: "kept", Type: "text[]", TypeOID: 1009},
+		{Name: "void_before", Type: "timestamp with time zone", TypeOID: 1184}, {Name: "decay_categories", Type: "text[]", TypeOID: 1009},
 	},
 }
 
@@ -237,7 +237,7 @@ func (n Registered) categoryCondition(r, row string, has listCondition) string {
 	if !n.decays() {
 		return listed
 	}
-	kept := has(column(r, "kept"))
+	kept := has(column(r, "decay_categories"))
 	if !n.Grouped {
 		return "CASE WHEN " + column(r, "stream") + " OPERATOR(pg_catalog.=) '" + Anonymous +
 			"'::pg_catalog.text THEN " + kept + " ELSE " + listed + " END"
@@ -391,15 +391,15 @@ func (n Registered) consents(r, row Row, w World) bool {
 		if n.Since == "" || n.Days == 0 {
 			return lists("categories", words)
 		}
-		_, kept := r["kept"]
+		_, kept := r["decay_categories"]
 		if !n.Grouped {
 			if stream == Anonymous {
-				return kept && lists("kept", words)
+				return kept && lists("decay_categories", words)
 			}
 			return lists("categories", words)
 		}
 		return lists("categories", words) && (n.Days >= Forever || !counted || dated && !removed) ||
-			kept && lists("kept", words) && decaying && !passed
+			kept && lists("decay_categories", words) && decaying && !passed
 	}
 	return coversRequested(n.Categories, n.SessionCategories, w, categories) &&
 		coversRequested(n.Purposes, n.SessionPurposes, w, func(words []string) bool { return lists("purposes", words) })

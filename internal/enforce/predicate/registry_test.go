@@ -60,7 +60,7 @@ func (s *schema) records(n int, subjects, grantees, scopes []string) []predicate
 			r["decayed_days"] = s.pick("0", "29", "30", "31", "89", "90")
 		}
 		if r["decay_from"] != "" && s.chance(80) {
-			r["kept"] = words()
+			r["decay_categories"] = words()
 		}
 		out = append(out, r)
 	}
@@ -79,7 +79,7 @@ func (s *schema) decaying(subjects []string) {
 			"subject": subject, "grantee": "*", "scope": "*", "number": fmt.Sprint(100 + i), "state": "given", "stream": predicate.Anonymous,
 			"categories": s.pick("{STATISTICAL}",
 				"{STATISTICAL,BEHAVIORAL,a}"), "purposes": "{}", "decay_from": began.Format("2006-01-02 15:04:05.000000+00:00"),
-			"kept": s.pick("{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{a}")})
+			"decay_categories": s.pick("{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{a}")})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where possible,
-// sublinks have two forms of the same meaning, and pgconsent_gate.scan() chooses one as the statement is planned: see
+// sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement is planned: see
 // [writer.sublink].
 //
 // The expression never raises an error, since an error inside a policy would tell that a row exists. There is no
@@ -23,7 +23,7 @@ func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
 	parts := guards(attributesToGuard(n))
 	if len(requiredAttributes(n)) == 0 {
-		parts = []string{"(SELECT pgconsent_gate.sealed())"}
+		parts = []string{"(SELECT pgconsent_signed.sealed())"}
 	}
 	row := catalog.QuoteIdent(rel.Name.Name)
 	_, open := n.(Open)
@@ -75,7 +75,7 @@ func guards(attributes map[string]bool) []string {
 // attr is an attribute's value as text, read once for a statement.
 func attr(name string) string { return "(SELECT " + attrText(name) + ")" }
 
-func attrText(name string) string { return "pgconsent_gate.attr(" + catalog.QuoteLiteral(name) + ")" }
+func attrText(name string) string { return "pgconsent_signed.attr(" + catalog.QuoteLiteral(name) + ")" }
 
 // prefixFor returns a prefix for aliases that cannot capture the outer row's name.
 func prefixFor(outer string) string {

@@ -31,8 +31,8 @@ const (
 var schemaCallers = 8
 
 // TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows
-// under row security as the agent's own role, in either form of sublinks, under the injected condition and that of door
-// views, exactly if predicate.Eval says so. "make triples N=1000000" runs more.
+// under row security as the agent's own role, in either form of sublinks, under the injected condition and that of
+// signed views, exactly if predicate.Eval says so. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
 	wanted, seed := tier.Count(2_000, 20_000, 1_000_000), tier.Seed()
 	if tier.IsNightly() {
@@ -57,7 +57,7 @@ func TestTriples(t *testing.T) {
 	}
 	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied,
 		time.Since(started).Round(time.Second))
-	t.Logf("%d consents are kept", r.kept)
+	t.Logf("%d consents are materialized", r.materialized)
 	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
 	if r.known < r.worked/10 || r.known > r.worked*9/10 {
 		t.Errorf("%d of %d live attributes are known: the sample says little", r.known, r.worked)
@@ -76,7 +76,7 @@ type triples struct {
 	key                   seal.Key
 	count, shown, emptied int
 	flat                  int // statements
-	kept                  int // consents whose answers are kept
+	materialized          int // consents whose answers are
 	worked, known         int // live attributes
 }
 
@@ -140,7 +140,7 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	if err := migrations.FillAll(ctx, r.super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		r.Fatalf("%v\n%s", err, text)
 	}
-	r.kept += len(plan.Fills())
+	r.materialized += len(plan.Fills())
 	if r.agent == nil {
 		ring, err := seal.Load(ctx, r.super)
 		if err != nil {
@@ -243,7 +243,7 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 	for _, l := range pol.Live() {
 		want, there := w.Attributes[l.Name]
 		var own, asked *string
-		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_gate.attr($1)", l.Name).Scan(&own)
+		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_signed.attr($1)", l.Name).Scan(&own)
 		if err == nil {
 			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, sealed, given).Scan(&asked)
 		}

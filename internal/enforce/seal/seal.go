@@ -2,7 +2,7 @@
 // the signature by which it knows that a statement's text is the proxy's own.
 //
 // Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
-// of schema pgconsent_gate). A seal is valid for one server process and for a short time. A signature is valid for one
+// of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature is valid for one
 // text and one profile, and only under a valid seal of that profile made with the same key.
 //
 // A seal is

@@ -31,7 +31,7 @@ var HardenedPlanSettings = []string{"cpu_operator_cost", "enable_bitmapscan", "p
 var HardenedPlanPrefix = strings.Join(HardenedPlanStatements, ";") + ";"
 
 // HardenedPlanCall is a query that makes the settings apply as soon as it is planned.
-const HardenedPlanCall = "SELECT pgconsent_gate.care()"
+const HardenedPlanCall = "SELECT pgconsent_signed.harden_plan()"
 
 // HasHardenedPlan tells whether a statement of v gets a hardened plan.
 func (v *Verdict) HasHardenedPlan() bool {
@@ -43,7 +43,7 @@ func (v *Verdict) HasHardenedPlan() bool {
 // the pattern matches whole comments only, with no other comment inside.
 func HintLength(text string) int { return len(hintPrefix.FindString(text)) }
 
-var hintPrefix = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|seek|left [0-9a-f]{16})\*/)*`)
+var hintPrefix = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|use_hash|use_index|left [0-9a-f]{16})\*/)*`)
 
 // WithHardenedPlan is a text of one statement with the settings of a hardened plan in front of it.
 func WithHardenedPlan(text string) string {

@@ -248,12 +248,12 @@ func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]dueR
 	var there, derived bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
-			"pg_catalog.to_regprocedure('pgconsent.sweep_look()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
+			"pg_catalog.to_regprocedure('pgconsent.sweep_preview()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
 		return nil, err
 	}
 	function := "sweep_due"
 	if others && derived {
-		function = "sweep_look"
+		function = "sweep_preview"
 	}
 	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent."+function+"()")
 	if err != nil {

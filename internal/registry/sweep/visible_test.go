@@ -66,7 +66,7 @@ func TestNothingVisibleGoes(t *testing.T) {
 			after = pick("10", "31", "60", "61", "89", "90")
 		}
 		s.exec(fmt.Sprintf(`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, purposes, given_at, expires_at,
-			decay_from, kept, decayed_before, decayed_days, void_before)
+			decay_from, decay_categories, decayed_before, decayed_days, void_before)
 			VALUES ('%s', '*', '*', %d, '%s', '%s', '%s', '{}', now() - interval '200 days', %s, %s, %s, %s, %s, %s)`,
 			who, 10+i, state, stream, categories, expires, from, kept, before, after, void))
 		if r.IntN(8) == 0 { // a consent to somebody, older or newer

@@ -211,7 +211,7 @@ func TestRefused(t *testing.T) {
 		"no such enforcement":  {least + "enforcement: none\n", "One of: auto, both"},
 		"audit mode":           {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
 		"search path user":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
-		"search path ours":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_gate] } }", "cannot be pinned"},
+		"search path ours":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_signed] } }", "cannot be pinned"},
 		"search path empty":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
 		"search path twice":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [a, a] } }", "twice"},
 		"same roles":           {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: x, control: x } } }", "same role"},

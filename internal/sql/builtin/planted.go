@@ -28,7 +28,7 @@ type Querier interface {
 const planted = `
 WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-  WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+  WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 ), functions AS (
   SELECT p.oid, p.proname, p.prolang, p.provolatile, p.proisstrict, p.prosecdef, p.proconfig FROM pg_catalog.pg_proc AS p
   WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace

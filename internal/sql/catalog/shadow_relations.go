@@ -32,7 +32,7 @@ const (
 	hasForeignKeys = `EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
   AND (k.conrelid OPERATOR(pg_catalog.=) t.oid OR k.confrelid OPERATOR(pg_catalog.=) t.oid)
   AND k.conrelid` + shownTable + ` AND k.confrelid` + shownTable + `)`
-	notOurs = ` NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
+	notOurs = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 )
 
 // shownDependent tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
@@ -45,7 +45,7 @@ func shownDependent(class, object, column string) string {
 
 // IsOwnSchema tells whether a schema is one of those that migrate makes, which no agent sees.
 func IsOwnSchema(name string) bool {
-	return name == "pgconsent" || name == "pgconsent_gate" || name == "pgconsent_catalog" || name == "pgconsent_rows"
+	return name == "pgconsent" || name == "pgconsent_signed" || name == "pgconsent_catalog" || name == "pgconsent_rows"
 }
 
 func pgCatalog(relation string) Name  { return Name{"pg_catalog", relation} }

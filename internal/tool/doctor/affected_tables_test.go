@@ -29,7 +29,7 @@ func TestWhatIsUnsafeOfOneTable(t *testing.T) {
 			"ALTER POLICY pgconsent_other ON public.memories RENAME TO pgconsent_select", true},
 		{"GRANT TRUNCATE ON public.memories TO pgconsent_agent", "REVOKE TRUNCATE ON public.memories FROM pgconsent_agent", true},
 		{"CREATE POLICY own ON public.memories TO pgconsent_agent USING (true)", "DROP POLICY own ON public.memories", true},
-		{"CREATE VIEW pgconsent_gate.of_mine AS SELECT 1 AS one", "DROP VIEW pgconsent_gate.of_mine", false},
+		{"CREATE VIEW pgconsent_signed.of_mine AS SELECT 1 AS one", "DROP VIEW pgconsent_signed.of_mine", false},
 		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
 		{"ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY; ALTER ROLE pgconsent_agent BYPASSRLS",
 			"ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY; ALTER ROLE pgconsent_agent NOBYPASSRLS", false},

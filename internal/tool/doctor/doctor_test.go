@@ -156,18 +156,18 @@ func TestSignedPathProbe(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	for name, where := range map[string]string{
-		"beside each row":    "WHERE pgconsent_gate.vetted() IS NOT DISTINCT FROM (id > 0)",
+		"beside each row":    "WHERE pgconsent_signed.text_is_signed() IS NOT DISTINCT FROM (id > 0)",
 		"never":              "WHERE id = 1",
-		"false in its place": "WHERE (SELECT pgconsent_gate.sealed()) AND false",
+		"false in its place": "WHERE (SELECT pgconsent_signed.sealed()) AND false",
 	} {
-		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
+		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_signed.canary "+where)
 		found := probe(t, db, s)
 		if !has(found, doctor.SignedPath, doctor.NoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
 	// A row policy that is evaluated after the expressions of a statement.
-	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_gate.canary")
+	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_signed.canary")
 	if found := probe(t, db, s); !has(found, "row_security_path", doctor.Unsafe) {
 		t.Errorf("%+v", found)
 	}
@@ -231,9 +231,9 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"view_owner", "ALTER VIEW " + helperView + " OWNER TO postgres", ""},
 		{"view_invoker", "ALTER VIEW " + helperView + " SET (security_invoker = true)", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.public_letters OWNER TO pgconsent_reader", ""},
-		{"view_owner", "ALTER VIEW pgconsent_rows.w_public_letters OWNER TO postgres", ""},
+		{"view_owner", "ALTER VIEW pgconsent_rows.filtered_public_letters OWNER TO postgres", ""},
 		{"view_owner", "ALTER VIEW pgconsent_rows.public_letter_list RESET (security_invoker)", ""},
-		{"drift", "ALTER VIEW pgconsent_rows.w_public_letter_list SET (security_invoker = false)", ""},
+		{"drift", "ALTER VIEW pgconsent_rows.filtered_public_letter_list SET (security_invoker = false)", ""},
 		{"agent_narrowed", "GRANT SELECT ON public.letters TO PUBLIC", ""},
 		{"agent_narrowed", "GRANT SELECT (body) ON public.letters TO pgconsent_agent", ""},
 		{"rows_write", "GRANT DELETE ON public.letters TO pgconsent_rows", ""},
@@ -249,18 +249,18 @@ func TestUnsafeDatabases(t *testing.T) {
 				"count(*) > 5 FROM public.memories'; DO $$ DECLARE f record; BEGIN SELECT pg_get_functiondef(oid) " +
 				"AS def INTO f FROM pg_proc WHERE proname = 'count_memories'; EXECUTE regexp_replace(f.def, " +
 				"'DEFAULT \\w+', 'DEFAULT public.everybody()'); END $$", ""},
-		{"function_path", "ALTER FUNCTION pgconsent_gate.attr RESET ALL", ""},
+		{"function_path", "ALTER FUNCTION pgconsent_signed.attr RESET ALL", ""},
 		{"not_installed", "DROP SCHEMA pgconsent CASCADE", ""},
 		{"other_policy", "UPDATE pgconsent.installed SET hash = 'another'", ""},
-		{"drift", "CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE " +
+		{"drift", "CREATE OR REPLACE FUNCTION pgconsent_signed.sealed() RETURNS boolean LANGUAGE sql STABLE " +
 			"SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT true'", ""},
 		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = " +
 			"'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('DROP POLICY %I ON public.memories', p.policyname); END $$", ""},
 		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = " +
 			"'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('ALTER POLICY %I ON public.memories USING (true)', p.policyname); END $$", ""},
 		{"drift", "CREATE POLICY pgconsent_extra ON public.memories TO pgconsent_agent USING (true)", ""},
-		{"drift", "CREATE VIEW pgconsent_gate.everything AS SELECT * FROM public.memories", ""},
-		{"drift", "ALTER FUNCTION pgconsent_gate.sealed() LEAKPROOF", ""},
+		{"drift", "CREATE VIEW pgconsent_signed.everything AS SELECT * FROM public.memories", ""},
+		{"drift", "ALTER FUNCTION pgconsent_signed.sealed() LEAKPROOF", ""},
 		{"planted", "CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'", ""},
 		{"planted", "CREATE FUNCTION public.f(text) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'; CREATE CAST " +
 			"(text AS uuid) WITH FUNCTION public.f(text)", ""},
@@ -515,12 +515,14 @@ func TestProbes(t *testing.T) {
 		{"a wall taken down", "leak",
 			"DO $$ DECLARE p record; BEGIN FOR p IN SELECT * FROM pg_policies WHERE permissive = 'RESTRICTIVE' " +
 				"AND tablename = 'people' LOOP EXECUTE format('DROP POLICY %I ON public.people', p.policyname); END LOOP; END $$"},
-		{"a signature that always holds", "unsigned_text", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
-		{"a signature that never holds", "unsigned_text", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT false'"},
+		{"a signature that always holds", "unsigned_text",
+			"CREATE OR REPLACE FUNCTION pgconsent_signed.text_is_signed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
+		{"a signature that never holds", "unsigned_text",
+			"CREATE OR REPLACE FUNCTION pgconsent_signed.text_is_signed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT false'"},
 		{"a seal that always holds", "forged_seal",
-			"CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
+			"CREATE OR REPLACE FUNCTION pgconsent_signed.sealed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
 		{"pads that do not fit the key", "bad_key", "UPDATE pgconsent.keys SET ipad = decode(repeat('36', 64), 'hex')"},
-		{"no right to the verifier", "seal", "REVOKE EXECUTE ON FUNCTION pgconsent_gate.sealed() FROM pgconsent_agent"},
+		{"no right to the verifier", "seal", "REVOKE EXECUTE ON FUNCTION pgconsent_signed.sealed() FROM pgconsent_agent"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			db := safe(t)
@@ -697,7 +699,7 @@ func TestExamineGivesWay(t *testing.T) {
 	var view string
 	if err := migrate.QueryRow(t.Context(),
 		"SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v' AND relnamespace = "+
-			"'pgconsent_gate'::regnamespace ORDER BY 1 LIMIT 1").Scan(&view); err != nil {
+			"'pgconsent_signed'::regnamespace ORDER BY 1 LIMIT 1").Scan(&view); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, migrate, "BEGIN; ALTER VIEW "+view+" RENAME TO locked")

@@ -71,7 +71,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 		found = append(found, one)
 	}
 	if len(missingViews) > 0 {
-		found = append(found, Finding{"drift_door", Warning,
+		found = append(found, Finding{"drift_signed_view", Warning,
 			"views that signed statements read are gone, which read under row security instead: " + list(missingViews),
 			"Run pgconsent migrate, which makes them anew."})
 	}

@@ -20,9 +20,9 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		var ready, there, may bool
 		var size int64
 		err := x.conn.QueryRow(ctx, `SELECT COALESCE(bool_or(k.ready), false), count(*) > 0,
-			COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.kept_' || $1::pg_catalog.text)), 0),
-			pg_catalog.has_column_privilege('pgconsent.kept_change', 'name', 'SELECT')
-			FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there, &size, &may)
+			COALESCE(pg_catalog.pg_relation_size(pg_catalog.to_regclass('pgconsent.materialized_' || $1::pg_catalog.text)), 0),
+			pg_catalog.has_column_privilege('pgconsent.materialized_change', 'name', 'SELECT')
+			FROM pgconsent.materialized AS k WHERE k.name = $1`, f.Name).Scan(&ready, &there, &size, &may)
 		switch {
 		case err != nil:
 			return out, err
@@ -37,7 +37,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		// Settling a transaction deletes its recorded changes before it commits: a visible one was never settled.
 		var left int64
 		if may { // an earlier plan did not grant it
-			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.kept_change AS c WHERE c.name = $1`,
+			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.materialized_change AS c WHERE c.name = $1`,
 				f.Name).Scan(&left); err != nil {
 				return out, err
 			}
@@ -59,7 +59,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 			out = append(out, Finding{"materialized", Unsafe,
 				fmt.Sprintf("the materialized rule of %s is wrong for %d rows: somebody has changed it by hand, or has "+
 					"switched triggers off", f.Relation, n),
-				fmt.Sprintf("Run SELECT pgconsent.kept_distrust('%s') as the role that migrates, and then "+
+				fmt.Sprintf("Run SELECT pgconsent.materialized_invalidate('%s') as the role that migrates, and then "+
 					"pgconsent migrate, which fills it in anew.", f.Name)})
 		}
 	}

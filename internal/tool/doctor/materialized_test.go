@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What is kept is compared with what it should be, and what keeps it is nothing that the other checks object to.
+// Stored answers are compared with what they should be, and what stores them is nothing that the other checks object to.
 func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
@@ -82,7 +82,7 @@ func TestMaterialized(t *testing.T) {
 	}
 	fill()
 	expectKept("")
-	run("INSERT INTO pgconsent.kept_change VALUES ('3', '" + fills[0].Name + "', 1, '[\"1\"]'), ('3', 'another', 1, '[\"1\"]')")
+	run("INSERT INTO pgconsent.materialized_change VALUES ('3', '" + fills[0].Name + "', 1, '[\"1\"]'), ('3', 'another', 1, '[\"1\"]')")
 	const unsettled = "the materialized rule of public.notes may be wrong: it depends on 1 changes that were never applied"
 	expectKept("unsafe materialized: " + unsettled)
 	if served == nil || !strings.Contains(served.Error(), unsettled) {
@@ -93,15 +93,15 @@ func TestMaterialized(t *testing.T) {
 	for _, sql := range []string{
 		"UPDATE pgconsent.TABLE SET open_until = 'infinity'", "DELETE FROM pgconsent.TABLE WHERE id = 3",
 		"ALTER TABLE people DISABLE TRIGGER USER; UPDATE people SET consent = 'refused'; ALTER TABLE people " +
-			"ENABLE ALWAYS TRIGGER zz_pgconsent_kept_NAME_1_update",
+			"ENABLE ALWAYS TRIGGER zz_pgconsent_materialized_NAME_1_update",
 	} {
-		run(strings.NewReplacer("TABLE SET", "kept_"+fills[0].Name+" SET", "FROM pgconsent.TABLE",
-			"FROM pgconsent.kept_"+fills[0].Name, "NAME", fills[0].Name).Replace(sql))
+		run(strings.NewReplacer("TABLE SET", "materialized_"+fills[0].Name+" SET", "FROM pgconsent.TABLE",
+			"FROM pgconsent.materialized_"+fills[0].Name, "NAME", fills[0].Name).Replace(sql))
 		got, _ := examinedOnly(t, db, fills)
 		if got == 0 {
 			t.Errorf("%s: nothing differs", sql)
 		}
-		run("SELECT pgconsent.kept_distrust('" + fills[0].Name + "')")
+		run("SELECT pgconsent.materialized_invalidate('" + fills[0].Name + "')")
 		fill()
 		if got, _ := examinedOnly(t, db, fills); got != 0 {
 			t.Errorf("%s: %d rows differ after the repair", sql, got)
@@ -109,7 +109,7 @@ func TestMaterialized(t *testing.T) {
 	}
 	_, _ = examined(", materialize: true") // the trigger that was switched is another than the plan's: all is made anew
 	fill()
-	run("UPDATE pgconsent.kept_" + fills[0].Name + " SET open_until = 'infinity'")
+	run("UPDATE pgconsent.materialized_" + fills[0].Name + " SET open_until = 'infinity'")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
 	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
 		t.Errorf("who serves: %v", served)

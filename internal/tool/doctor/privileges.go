@@ -111,7 +111,7 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid <> ALL ($2::pg_catalog.oid[])
 				   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'pgconsent',
-				     'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+				     'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
 				   AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')
 				   AND (pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')
 				     OR pg_catalog.has_table_privilege($1, c.oid, 'DELETE, TRUNCATE, TRIGGER'))

@@ -197,7 +197,7 @@ func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
 		return false, err
 	}
 	var sealed bool
-	err := p.conn.QueryRow(ctx, "SELECT pgconsent_gate.sealed()").Scan(&sealed)
+	err := p.conn.QueryRow(ctx, "SELECT pgconsent_signed.sealed()").Scan(&sealed)
 	return sealed, err
 }
 
@@ -248,12 +248,12 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	views, err := p.strings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
-		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'pgconsent_gate' AND c.relkind = 'v' ORDER BY 1`)
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'pgconsent_signed' AND c.relkind = 'v' ORDER BY 1`)
 	if err != nil {
 		return nil, err
 	}
 	var found []Finding
-	statements := []string{"SELECT pgconsent_gate.vetted()"}
+	statements := []string{"SELECT pgconsent_signed.text_is_signed()"}
 	for _, view := range views {
 		statements = append(statements, "SELECT 1 FROM "+view+" LIMIT 1")
 	}
@@ -283,7 +283,7 @@ func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
 			found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 		case pg.Code != "42501":
 			found = append(found, Finding{"unsigned_text", Unsafe,
-				"the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
+				"the check of signatures fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
 		}
 	}
 	_, err = p.conn.Exec(ctx, "RESET pgconsent.seal")

@@ -118,13 +118,13 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 			JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND t.oid = d.refobjid
 			JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace
 			WHERE r.ev_class = c.oid AND t.relkind IN (` + kinds + `)
-			  AND tn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))`
+			  AND tn.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 	}
 	const (
 		invoker = ` AND EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
 		definer = ` AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(c.reloptions) o WHERE o ~* '^security_invoker=(t|on|y|1)')`
 		anyKind = `'r', 'p', 'v', 'm', 'f'`
-		helpers = `'pgconsent', 'pgconsent_gate', 'pgconsent_catalog'`
+		helpers = `'pgconsent', 'pgconsent_signed', 'pgconsent_catalog'`
 	)
 	owner := func(role string) Finding {
 		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
@@ -207,7 +207,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				"Run pgconsent migrate."},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
 				 JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef
+				 WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o LIKE 'search_path=pg_catalog%') ORDER BY 1`)
 		},
 	)

@@ -50,7 +50,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 		"text; ALTER TABLE public.memories DROP COLUMN title CASCADE")
 	s = read(true)
 	found := examine(t, db, s)
-	for _, want := range []string{"waiting", "drift_door"} {
+	for _, want := range []string{"waiting", "drift_signed_view"} {
 		if !has(found, want, doctor.Warning) {
 			t.Errorf("no warning %s in %v", want, found)
 		}
@@ -61,7 +61,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, read(false).Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := examine(t, db, read(true)); has(found, "waiting", doctor.Warning) || has(found, "drift_door", doctor.Warning) {
+	if found := examine(t, db, read(true)); has(found, "waiting", doctor.Warning) || has(found, "drift_signed_view", doctor.Warning) {
 		t.Errorf("after migrate: %v", found)
 	}
 }

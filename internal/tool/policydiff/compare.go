@@ -109,7 +109,7 @@ func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation
 func failed(r *catalog.Relation, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") &&
-		strings.Contains(pg.Message, predicate.GateSchema) {
+		strings.Contains(pg.Message, predicate.SignedSchema) {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 			"the rule of %s looks into lists by a function that is not in the database", r.Name).
 			WithHint("Run pgconsent migrate first, with either policy.")

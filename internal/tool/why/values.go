@@ -28,7 +28,7 @@ func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 		names = append(names, a.Name)
 	}
 	rows, err := tx.Query(ctx,
-		"SELECT name, pgconsent_gate.attr(name) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS name", names)
+		"SELECT name, pgconsent_signed.attr(name) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS name", names)
 	if err != nil {
 		return nil, fmt.Errorf("the attributes: %w", err)
 	}

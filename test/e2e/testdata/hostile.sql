@@ -127,10 +127,10 @@ SELECT * FROM pg_largeobject
 SELECT * FROM pg_file_settings
 SELECT * FROM pg_hba_file_rules
 SELECT * FROM pgconsent.keys
-SELECT * FROM pgconsent_gate.public_people
+SELECT * FROM pgconsent_signed.public_people
 SELECT pgconsent.seal_key()
-SELECT pgconsent_gate.attr('user')
-SELECT pgconsent_gate.vetted()
+SELECT pgconsent_signed.attr('user')
+SELECT pgconsent_signed.text_is_signed()
 SELECT current_setting('pgconsent.seal')
 SELECT current_setting('pgconsent' || '.seal')
 SELECT setting FROM pg_settings WHERE name LIKE 'pgconsent%'
@@ -146,7 +146,7 @@ SELECT pg_get_constraintdef(oid) FROM pg_constraint
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef
 SELECT prosrc FROM pg_proc WHERE proname = 'match_memories'
 SELECT pg_get_functiondef('match_memories'::regproc)
-SELECT pg_get_viewdef('pgconsent_gate.public_people'::regclass)
+SELECT pg_get_viewdef('pgconsent_signed.public_people'::regclass)
 SELECT polname, pg_get_expr(polqual, polrelid) FROM pg_policy
 SELECT * FROM pg_policies
 SELECT table_name FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1
@@ -361,7 +361,7 @@ SELECT setseed(length(title)) FROM memories WHERE title = 'abc'
 SELECT id FROM memories WHERE occurred_at = 'infinity' OR extract(epoch FROM occurred_at)::int4 > 0 AND occurred_at > '2100-01-01'
 -- casts of names and of types
 SELECT 'memories'::regclass, 'memories'::regclass::oid = 0, 'count'::regproc, 'public'::regnamespace
-SELECT NULL::pgconsent_gate.public_people
+SELECT NULL::pgconsent_signed.public_people
 SELECT 'pgconsent.keys'::regclass
 SELECT pg_get_object_address('large object', '{42}', '{}')
 SELECT '1'::xid

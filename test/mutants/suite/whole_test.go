@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Every relation, as a whole, is that of the filtered copy, by each wall alone and by doors.
+// Every relation, as a whole, is that of the filtered copy, by each enforcement layer alone and by signed views.
 func TestRelationsWhole(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{

@@ -7,7 +7,7 @@ import (
 
 // ours are the schemas of what migrate makes. A name in them is nobody's: it says nothing of a text that was there
 // before.
-const ours = "('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')"
+const ours = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
 	// running are functions of PostgreSQL's that run a text, make a value of a type that they are told in one, or call

@@ -12,7 +12,7 @@ const ofCustomers = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 
 	'pgconsent_waited_delete') AND (0 = ANY (l.polroles)
 	OR EXISTS (SELECT FROM pg_policy AS o WHERE o.polname LIKE 'pgconsent\_%' AND o.polroles && l.polroles AND NOT 0 = ANY (o.polroles))
 	OR EXISTS (SELECT FROM pg_class AS o JOIN pg_namespace AS s ON s.oid = o.relnamespace
-		WHERE s.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_rows') AND o.relkind = 'v' AND o.relowner = ANY (l.polroles))))`
+		WHERE s.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_rows') AND o.relkind = 'v' AND o.relowner = ANY (l.polroles))))`
 
 // readPolicies reads the row policies of customers that concern our roles.
 func (l *loader) readPolicies(ctx context.Context) error {

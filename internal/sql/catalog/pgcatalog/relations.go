@@ -75,7 +75,7 @@ func (l *loader) readParents(ctx context.Context) error {
 
 // foreign tells of a relation that it is neither the system's nor ours.
 const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', ` +
-	`'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
+	`'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 
 // readViews reads which relations each view reads.
 func (l *loader) readViews(ctx context.Context) error {

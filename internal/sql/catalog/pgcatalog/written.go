@@ -151,7 +151,7 @@ func (l *loader) setComputed(context.Context) error {
 	}
 	for _, t := range l.triggers {
 		fails := l.through(k.fails, t.when, t.relation)
-		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_gate" &&
+		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
 			(fails || l.through(k.unsure, t.when, t.relation)) {
 			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
 				func(n int16) bool {

@@ -19,7 +19,7 @@ INSERT INTO shelves VALUES (3, '11111111-1111-4111-8111-111111111111', 'x')
 INSERT INTO item_log (what) VALUES ('x')
 INSERT INTO pg_class (relname) VALUES ('x')
 INSERT INTO pgconsent.keys (kid) VALUES (1)
-INSERT INTO pgconsent_gate.public_people VALUES (1)
+INSERT INTO pgconsent_signed.public_people VALUES (1)
 INSERT INTO ideas (idea) VALUES ('x') RETURNING id
 INSERT INTO ideas (idea) VALUES ('x') ON CONFLICT (id) DO UPDATE SET idea = 'y'
 INSERT INTO ideas (idea, state) VALUES ('x', 'agreed')
@@ -127,7 +127,7 @@ DELETE FROM cards WHERE level > 9000
 SELECT * FROM cards FOR UPDATE
 MERGE INTO cards c USING items i ON i.title = c.name WHEN MATCHED THEN DELETE
 UPDATE pgconsent_rows.public_cards SET level = 1
-UPDATE pgconsent_rows.w_public_cards SET level = 1
+UPDATE pgconsent_rows.filtered_public_cards SET level = 1
 COPY cards (name, secret) FROM STDIN
 SELECT secret FROM cards
 UPDATE red_items SET n = 9 WHERE label LIKE 'HIDDENMARK%' OR n > 9000 RETURNING *
@@ -157,7 +157,7 @@ UPDATE few_slots SET uses = 5
 INSERT INTO few_slots (slot) VALUES ('evening')
 UPDATE pgconsent_rows.public_fair_items SET qty = 5
 UPDATE pgconsent_rows.public_red_items SET n = 5
-UPDATE pgconsent_rows.w_public_red_items SET n = 5
+UPDATE pgconsent_rows.filtered_public_red_items SET n = 5
 UPDATE odd_slots SET b = 1 WHERE a IN ('evening', 'night') RETURNING *
 UPDATE odd_slots SET a = 'evening' WHERE a = 'noon' RETURNING a
 INSERT INTO odd_slots (a) VALUES ('night') RETURNING a

@@ -1,17 +1,18 @@
--- What pgconsent keeps in a database, as of version 0.1.0. migrate runs this file once, and then makes what the policy asks for.
--- Every name is qualified, and functions with rights of their own set their search path: sessions of agents run them.
+-- What pgconsent keeps in a database, as of version 0.1.0. migrate runs this file once, and then makes what the policy
+-- asks for. Every name is qualified, and functions with rights of their own set their search path: sessions of agents
+-- run them.
 
 -- ====================================================================================================
 -- Schemas and what is installed
 -- ====================================================================================================
 
--- Agents have USAGE of pgconsent_gate, pgconsent_catalog and pgconsent_rows only. They cannot name what is in
+-- Agents have USAGE of pgconsent_signed, pgconsent_catalog and pgconsent_rows only. They cannot name what is in
 -- pgconsent: policies and views refer to it by OID.
 CREATE SCHEMA pgconsent;
-CREATE SCHEMA pgconsent_gate;
+CREATE SCHEMA pgconsent_signed;
 CREATE SCHEMA pgconsent_catalog;
 CREATE SCHEMA pgconsent_rows;
-REVOKE ALL ON SCHEMA pgconsent, pgconsent_gate, pgconsent_catalog FROM PUBLIC;
+REVOKE ALL ON SCHEMA pgconsent, pgconsent_signed, pgconsent_catalog FROM PUBLIC;
 REVOKE ALL ON SCHEMA pgconsent_rows FROM PUBLIC;
 
 CREATE TABLE pgconsent.migration (
@@ -25,14 +26,34 @@ CREATE TABLE pgconsent.installed (
   only_row       pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (only_row),
   hash           pg_catalog.text NOT NULL,
   policy_version pg_catalog.text NOT NULL,
+  found          pg_catalog.text NOT NULL, -- the state that its objects fit in, as JSON
   installed_at   pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now()
+);
+
+-- The objects of that policy: migrate compares them with those of the next one, and changes only what differs.
+CREATE TABLE pgconsent.installed_plan (
+  identity pg_catalog.text PRIMARY KEY,
+  made     pg_catalog.text NOT NULL,   -- a hash of the statements that made it
+  tables   pg_catalog.text[] NOT NULL, -- to which it belongs
+  revokes  pg_catalog.text[] NOT NULL  -- statements that take back the rights that it gave on other objects
 );
 
 -- The statements that restore the state found before migrate, in order.
 CREATE TABLE pgconsent.installed_undo (
-  seq pg_catalog.int4 PRIMARY KEY,
-  sql pg_catalog.text NOT NULL,
-  why pg_catalog.text NOT NULL
+  seq    pg_catalog.int4 PRIMARY KEY,
+  sql    pg_catalog.text NOT NULL,
+  why    pg_catalog.text NOT NULL,
+  object pg_catalog.text NOT NULL -- which object it drops
+);
+
+-- How privileges on what was there before differ from those that were found.
+CREATE TABLE pgconsent.installed_privilege (
+  object    pg_catalog.text NOT NULL, -- as GRANT names it; DATABASE is this one
+  grantee   pg_catalog.text NOT NULL,
+  privilege pg_catalog.text NOT NULL,
+  grantable pg_catalog.bool NOT NULL,
+  given     pg_catalog.bool NOT NULL, -- false: it was found, and is taken away
+  PRIMARY KEY (object, grantee, privilege, grantable, given)
 );
 
 -- The objects that migrate made, with a fingerprint of each, to notice changes by others.
@@ -161,7 +182,7 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED
 RETURN NULL::pg_catalog.text;
 REVOKE ALL ON FUNCTION pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_catalog.text[]) FROM PUBLIC;
 
--- Three functions verify the seal: attr, sealed and vetted. A seal is
+-- Three functions verify the seal: attr, sealed and text_is_signed. A seal is
 -- v1|kid|nonce|pid|expires|profile|name=value|…#hmac, see package seal. It is valid for this process until expires,
 -- compared with the start of the transaction, and for at most 120 seconds.
 --
@@ -173,7 +194,7 @@ REVOKE ALL ON FUNCTION pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_cat
 --
 -- attr returns an attribute of the sealed session; NULL without a valid seal. It never raises an error: policies call
 -- it, and an error would tell that a row exists.
-CREATE FUNCTION pgconsent_gate.attr(name pg_catalog.text) RETURNS pg_catalog.text
+CREATE FUNCTION pgconsent_signed.attr(name pg_catalog.text) RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- verify
@@ -216,10 +237,10 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.attr(pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.attr(pg_catalog.text) FROM PUBLIC;
 
 -- sealed tells whether the session has a valid seal. It never raises and is never NULL.
-CREATE FUNCTION pgconsent_gate.sealed() RETURNS pg_catalog.bool
+CREATE FUNCTION pgconsent_signed.sealed() RETURNS pg_catalog.bool
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- verify
@@ -248,12 +269,12 @@ BEGIN
   -- verified
   RETURN valid IS TRUE;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.sealed() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.sealed() FROM PUBLIC;
 
--- vetted returns true if the whole text of the client's message carries the signature of the proxy for the profile of
--- the sealed session, made with the key of the seal; otherwise it raises an error. The signed views call it. It must
--- never return false: under NOT EXISTS a view without rows would show every row of the table outside.
-CREATE FUNCTION pgconsent_gate.vetted() RETURNS pg_catalog.bool
+-- text_is_signed returns true if the whole text of the client's message carries the signature of the proxy for the
+-- profile of the sealed session, made with the key of the seal; otherwise it raises an error. The signed views call
+-- it. It must never return false: under NOT EXISTS a view without rows would show every row of the table outside.
+CREATE FUNCTION pgconsent_signed.text_is_signed() RETURNS pg_catalog.bool
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   -- verify
@@ -293,55 +314,58 @@ BEGIN
       RETURN true;
     END IF;
   END IF;
-  RAISE EXCEPTION 'pgconsent: this statement is not vetted' USING ERRCODE = '42501';
+  RAISE EXCEPTION 'pgconsent: the proxy has not signed this statement' USING ERRCODE = '42501';
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.vetted() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.text_is_signed() FROM PUBLIC;
 
 -- ====================================================================================================
 -- Hints of the proxy in a statement
 -- ====================================================================================================
 
--- scan tells row policies that the statement reads much of a table. The proxy says so by a hint in front of the text,
--- or behind its signature, and the policy then uses another form of the same condition. It is declared IMMUTABLE,
--- which it is not: so the planner evaluates it and plans one of the two forms only. A plan that is reused keeps its
--- form. Only speed depends on it, no row.
-CREATE FUNCTION pgconsent_gate.scan() RETURNS pg_catalog.bool LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
-BEGIN
-  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '/*pgconsent:scan*/')
-    OR pg_catalog.substr(pg_catalog.current_query(), 82, 18) OPERATOR(pg_catalog.=) '/*pgconsent:scan*/';
-END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.scan() FROM PUBLIC;
-
--- seek tells that the conditions of the statement find few rows. It is declared IMMUTABLE for the same reason as
--- scan; only speed depends on it.
-CREATE FUNCTION pgconsent_gate.seek() RETURNS pg_catalog.bool LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
-BEGIN
-  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '/*pgconsent:seek*/')
-    OR pg_catalog.substr(pg_catalog.current_query(), 82, 18) OPERATOR(pg_catalog.=) '/*pgconsent:seek*/';
-END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.seek() FROM PUBLIC;
-
--- few tells that the statement looks for a few rows of the signed view that has this mark. It is declared IMMUTABLE
--- for the same reason as scan; only speed depends on it.
-CREATE FUNCTION pgconsent_gate.few(mark pg_catalog.text) RETURNS pg_catalog.bool
+-- use_hash tells row policies that the statement reads much of a table. The proxy says so by a hint in front of the
+-- text, or behind its signature, and the policy then uses another form of the same condition, which the planner
+-- hashes. It is declared IMMUTABLE, which it is not: so the planner evaluates it and plans one of the two forms only.
+-- A plan that is reused keeps its form. Only speed depends on it, no row.
+CREATE FUNCTION pgconsent_signed.use_hash() RETURNS pg_catalog.bool
   LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
 BEGIN
-  RETURN pg_catalog.strpos(pg_catalog.left(pg_catalog.current_query(), 1000), pg_catalog.concat('/*pgconsent:few ',
-    mark, '*/')) OPERATOR(pg_catalog.>) 0;
+  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '/*pgconsent:use_hash*/')
+    OR pg_catalog.substr(pg_catalog.current_query(), 82, 22) OPERATOR(pg_catalog.=) '/*pgconsent:use_hash*/';
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.few(pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.use_hash() FROM PUBLIC;
 
--- care makes the settings of a hardened plan, until the transaction ends or is rolled back to a savepoint before it.
--- It is declared IMMUTABLE, which it is not: so the planner evaluates it when the proxy binds it, and nothing is
--- executed. An Execute could be noticed: from PostgreSQL 18 on, a statement behind one in a pipeline is in a
--- transaction block.
-CREATE FUNCTION pgconsent_gate.care() RETURNS pg_catalog.bool LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+-- use_index tells that the conditions of the statement find few rows by an index. It is declared IMMUTABLE for the
+-- same reason as use_hash; only speed depends on it.
+CREATE FUNCTION pgconsent_signed.use_index() RETURNS pg_catalog.bool
+  LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+BEGIN
+  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '/*pgconsent:use_index*/')
+    OR pg_catalog.substr(pg_catalog.current_query(), 82, 23) OPERATOR(pg_catalog.=) '/*pgconsent:use_index*/';
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.use_index() FROM PUBLIC;
+
+-- estimate_rows tells that the statement looks for a few rows of the signed view that has this mark. It is declared
+-- IMMUTABLE for the same reason as use_hash; only speed depends on it.
+CREATE FUNCTION pgconsent_signed.estimate_rows(mark pg_catalog.text) RETURNS pg_catalog.bool
+  LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+BEGIN
+  RETURN pg_catalog.strpos(pg_catalog.left(pg_catalog.current_query(), 1000),
+    pg_catalog.concat('/*pgconsent:estimate_rows ', mark, '*/')) OPERATOR(pg_catalog.>) 0;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.estimate_rows(pg_catalog.text) FROM PUBLIC;
+
+-- harden_plan makes the settings of a hardened plan, until the transaction ends or is rolled back to a savepoint
+-- before it. It is declared IMMUTABLE, which it is not: so the planner evaluates it when the proxy binds it, and
+-- nothing is executed. An Execute could be noticed: from PostgreSQL 18 on, a statement behind one in a pipeline is in
+-- a transaction block.
+CREATE FUNCTION pgconsent_signed.harden_plan() RETURNS pg_catalog.bool
+  LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
 BEGIN
   PERFORM pg_catalog.set_config('cpu_operator_cost', '0', true), pg_catalog.set_config('enable_bitmapscan', 'off',
     true), pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true);
   RETURN true;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.care() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.harden_plan() FROM PUBLIC;
 
 -- distinct_values returns how many values columns have, as pg_stats has it, for hints of the proxy. It counts hidden
 -- rows: only the control role may call it.
@@ -407,7 +431,7 @@ REVOKE ALL ON FUNCTION pgconsent.mask(pg_catalog.text) FROM PUBLIC;
 -- pairs, numbers of moderate size, no nesting. A handler for errors would start a subtransaction, which forbids
 -- parallel plans. The pattern is [ (scalar (, scalar)*)? ], a scalar "string" | true | false | null | number;
 -- literals on two lines are one literal.
-CREATE FUNCTION pgconsent_gate.json_grants(grants pg_catalog.text, who pg_catalog.text[]) RETURNS pg_catalog.bool
+CREATE FUNCTION pgconsent_signed.json_grants(grants pg_catalog.text, who pg_catalog.text[]) RETURNS pg_catalog.bool
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT CASE
@@ -429,11 +453,11 @@ BEGIN ATOMIC
     THEN grants::pg_catalog.jsonb OPERATOR(pg_catalog.?|) who
   END;
 END;
-REVOKE ALL ON FUNCTION pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[]) FROM PUBLIC;
 
 -- jsonb_ids lists the ids in a JSON array: its strings, and NULL for each element that is no string, since nobody can
 -- consent for it. It returns NULL if the value is no array, and never raises an error.
-CREATE FUNCTION pgconsent_gate.jsonb_ids(list pg_catalog.jsonb) RETURNS pg_catalog.text[]
+CREATE FUNCTION pgconsent_signed.jsonb_ids(list pg_catalog.jsonb) RETURNS pg_catalog.text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
   SELECT CASE WHEN pg_catalog.jsonb_typeof(list) OPERATOR(pg_catalog.=) 'array' THEN ARRAY(
@@ -442,30 +466,30 @@ BEGIN ATOMIC
     FROM pg_catalog.jsonb_array_elements(CASE WHEN pg_catalog.jsonb_typeof(list) OPERATOR(pg_catalog.=) 'array'
       THEN list ELSE '[]' END) WITH ORDINALITY AS e (value, place) ORDER BY e.place) END;
 END;
-REVOKE ALL ON FUNCTION pgconsent_gate.jsonb_ids(pg_catalog.jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.jsonb_ids(pg_catalog.jsonb) FROM PUBLIC;
 
 -- json_ids does the same for JSON in a text; NULL if it is no array of scalars (see json_grants). The cast needs the
 -- result of the pattern: PostgreSQL evaluates the cast of a constant while it plans, even in a branch of CASE that is
 -- never taken, and a plan for one execution has constants in place of parameters.
-CREATE FUNCTION pgconsent_gate.json_ids(list pg_catalog.text) RETURNS pg_catalog.text[]
+CREATE FUNCTION pgconsent_signed.json_ids(list pg_catalog.text) RETURNS pg_catalog.text[]
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-  SELECT pgconsent_gate.jsonb_ids((CASE WHEN pgconsent_gate.json_grants(list, '{}'::pg_catalog.text[]) IS NOT NULL
+  SELECT pgconsent_signed.jsonb_ids((CASE WHEN pgconsent_signed.json_grants(list, '{}'::pg_catalog.text[]) IS NOT NULL
     THEN list END)::pg_catalog.jsonb);
 END;
-REVOKE ALL ON FUNCTION pgconsent_gate.json_ids(pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.json_ids(pg_catalog.text) FROM PUBLIC;
 
 -- A table on which "pgconsent doctor" and the proxy try row security and signed views: agents see its first row, and
 -- no expression may find out about the second. No statement of an agent can name it; the policy and the views over it
 -- come with each policy that is installed.
-CREATE TABLE pgconsent_gate.canary (
+CREATE TABLE pgconsent_signed.canary (
   id      pg_catalog.int4 PRIMARY KEY,
   consent pg_catalog.text NOT NULL,
   secret  pg_catalog.text NOT NULL
 );
-INSERT INTO pgconsent_gate.canary VALUES (1, 'granted', '7'), (2, 'refused', 'a hidden row');
-ALTER TABLE pgconsent_gate.canary ENABLE ROW LEVEL SECURITY;
-REVOKE ALL ON pgconsent_gate.canary FROM PUBLIC;
+INSERT INTO pgconsent_signed.canary VALUES (1, 'granted', '7'), (2, 'refused', 'a hidden row');
+ALTER TABLE pgconsent_signed.canary ENABLE ROW LEVEL SECURITY;
+REVOKE ALL ON pgconsent_signed.canary FROM PUBLIC;
 
 -- ====================================================================================================
 -- Changes that snapshots miss
@@ -537,13 +561,13 @@ REVOKE ALL ON FUNCTION pgconsent.prune_changes() FROM PUBLIC;
 INSERT INTO pgconsent.change (xid, made_at, seen_at) VALUES ('0', 'infinity', 'infinity')
   ON CONFLICT (xid) DO UPDATE SET seen_at = 'infinity';
 
--- unmoved returns true for a row version that was not changed while the statement waited, or raises an error. written
--- is its xmin. An UPDATE, a DELETE or a SELECT FOR UPDATE that has waited for another transaction goes on with the
--- row version that this one has left (EvalPlanQual in PostgreSQL's execMain.c), but looks up consent in the snapshot
--- from before it waited. So a row version that this snapshot does not show may be used only if no change of consent
--- was committed since. noted tells that triggers note all such changes. STABLE: the snapshot is that of the
--- statement.
-CREATE FUNCTION pgconsent_gate.unmoved(written pg_catalog.xid, noted pg_catalog.bool) RETURNS pg_catalog.bool
+-- row_is_current returns true for a row version with which consent may be looked up in the snapshot of the statement,
+-- or raises an error. written is its xmin. An UPDATE, a DELETE or a SELECT FOR UPDATE that has waited for another
+-- transaction goes on with the row version that this one has left (EvalPlanQual in PostgreSQL's execMain.c), but looks
+-- up consent in the snapshot from before it waited. So a row version that this snapshot does not show may be used only
+-- if no change of consent was committed since. noted tells that triggers note all such changes. STABLE: the snapshot
+-- is that of the statement.
+CREATE FUNCTION pgconsent_signed.row_is_current(written pg_catalog.xid, noted pg_catalog.bool) RETURNS pg_catalog.bool
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   taken  pg_catalog.pg_snapshot := pg_catalog.pg_current_snapshot();
@@ -578,7 +602,7 @@ BEGIN
   END IF;
   RAISE EXCEPTION 'pgconsent: consent has changed while the statement waited' USING ERRCODE = '40001';
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.row_is_current(pg_catalog.xid, pg_catalog.bool) FROM PUBLIC;
 
 -- ====================================================================================================
 -- Changes of the catalogs
@@ -629,7 +653,7 @@ CREATE VIEW pgconsent.concerned_by_itself (oid) AS
     'f', 'c']::pg_catalog."char"[]) AND c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   UNION ALL SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n
     ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-    WHERE n.nspname OPERATOR(pg_catalog.=) ANY (ARRAY['pgconsent', 'pgconsent_gate', 'pgconsent_catalog',
+    WHERE n.nspname OPERATOR(pg_catalog.=) ANY (ARRAY['pgconsent', 'pgconsent_signed', 'pgconsent_catalog',
       'pgconsent_rows'])
   UNION ALL SELECT d.refobjid FROM pg_catalog.pg_depend AS d
     WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
@@ -799,7 +823,7 @@ REVOKE ALL ON FUNCTION pgconsent.catalog_changed() FROM PUBLIC;
 -- its meaning from when it was made, and is made anew when an object that it reads is altered. The seal is not
 -- verified here: a session that forges it gains a plan, and sees no row. A session without a version in its seal is
 -- not asked for one.
-CREATE FUNCTION pgconsent_gate.current_catalog() RETURNS pg_catalog.bool
+CREATE FUNCTION pgconsent_signed.current_catalog() RETURNS pg_catalog.bool
 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   seal  pg_catalog.text := pg_catalog.current_setting('pgconsent.seal', true);
@@ -818,7 +842,7 @@ BEGIN
   END IF;
   RETURN true;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent_gate.current_catalog() FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent_signed.current_catalog() FROM PUBLIC;
 
 -- The rights of agents on tables whose row security is off. An event trigger takes the rights away in the transaction
 -- that switches row security off, since row policies do nothing then and a proxy notices it only afterwards. When row
@@ -907,14 +931,14 @@ INSERT INTO pgconsent.consent_registry DEFAULT VALUES;
 -- which is wrapped with a key outside the database, opens the sealed part of the records of a subject. Erasure
 -- removes the name and the key.
 CREATE TABLE pgconsent.subject (
-  ref       pg_catalog.uuid PRIMARY KEY,
-  subject   pg_catalog.text UNIQUE,
-  key       pg_catalog.bytea,
-  erased_at pg_catalog.timestamptz,
-  -- The key was wrapped with a newer key: the digest of the value that it had before. Pseudonyms are made of this digest.
-  stands    pg_catalog.bytea,
+  ref           pg_catalog.uuid PRIMARY KEY,
+  subject       pg_catalog.text UNIQUE,
+  key           pg_catalog.bytea,
+  erased_at     pg_catalog.timestamptz,
+  -- The key was wrapped with a newer key: the digest of the value that it had before. Pseudonyms are made of it.
+  pseudonym_key pg_catalog.bytea,
   CHECK ((subject IS NULL) = (erased_at IS NOT NULL) AND (key IS NULL) = (erased_at IS NOT NULL)),
-  CONSTRAINT subject_stands_check CHECK (stands IS NULL OR erased_at IS NULL)
+  CONSTRAINT subject_pseudonym_key_check CHECK (pseudonym_key IS NULL OR erased_at IS NULL)
 );
 
 -- Each record has the whole state after it, so that the last one of a subject, grantee and scope is the current state.
@@ -955,25 +979,25 @@ CREATE INDEX consent_record_decided ON pgconsent.consent_record (event) WHERE ev
 CREATE INDEX consent_record_expired ON pgconsent.consent_record (expires_at) WHERE event = 'expired';
 
 CREATE TABLE pgconsent.consent_current (
-  subject        pg_catalog.text NOT NULL,
-  grantee        pg_catalog.text NOT NULL, -- '*': everybody
-  scope          pg_catalog.text NOT NULL, -- '*', or table:…, row:…, ctx:…
-  number         pg_catalog.int8 NOT NULL,
-  state          pg_catalog.text NOT NULL,
-  stream         pg_catalog.text,
-  categories     pg_catalog.text[] NOT NULL,
-  purposes       pg_catalog.text[] NOT NULL,
-  asked          pg_catalog.text[],
-  given_at       pg_catalog.timestamptz,
-  expires_at     pg_catalog.timestamptz,
-  due_at         pg_catalog.timestamptz,
-  decay_from     pg_catalog.timestamptz,
-  decayed_before pg_catalog.timestamptz,
-  decayed_days   pg_catalog.int4,
-  void_before    pg_catalog.timestamptz,
-  warned_at      pg_catalog.timestamptz,
+  subject          pg_catalog.text NOT NULL,
+  grantee          pg_catalog.text NOT NULL, -- '*': everybody
+  scope            pg_catalog.text NOT NULL, -- '*', or table:…, row:…, ctx:…
+  number           pg_catalog.int8 NOT NULL,
+  state            pg_catalog.text NOT NULL,
+  stream           pg_catalog.text,
+  categories       pg_catalog.text[] NOT NULL,
+  purposes         pg_catalog.text[] NOT NULL,
+  asked            pg_catalog.text[],
+  given_at         pg_catalog.timestamptz,
+  expires_at       pg_catalog.timestamptz,
+  due_at           pg_catalog.timestamptz,
+  decay_from       pg_catalog.timestamptz,
+  decayed_before   pg_catalog.timestamptz,
+  decayed_days     pg_catalog.int4,
+  void_before      pg_catalog.timestamptz,
+  warned_at        pg_catalog.timestamptz,
   -- The categories that a partnership listed when its countdown to anonymity began: while rows decay, no other shows.
-  kept           pg_catalog.text[],
+  decay_categories pg_catalog.text[],
   PRIMARY KEY (subject, grantee, scope)
 );
 CREATE INDEX consent_current_expires ON pgconsent.consent_current (expires_at) WHERE state = 'given'
@@ -1023,11 +1047,11 @@ CREATE FUNCTION pgconsent.consent_forget_only() RETURNS pg_catalog.trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NEW.ref IS DISTINCT FROM OLD.ref OR OLD.erased_at IS NOT NULL
-     OR NOT (NEW.subject IS NULL AND NEW.key IS NULL AND NEW.stands IS NULL
+     OR NOT (NEW.subject IS NULL AND NEW.key IS NULL AND NEW.pseudonym_key IS NULL
        OR NEW.subject IS NOT DISTINCT FROM OLD.subject AND NEW.erased_at IS NULL
          AND pg_catalog.octet_length(NEW.key) IS NOT DISTINCT FROM pg_catalog.octet_length(OLD.key)
          AND (pg_catalog.substr(NEW.key, 1, 4) OPERATOR(pg_catalog.>) pg_catalog.substr(OLD.key, 1, 4)) IS TRUE
-         AND NEW.stands IS NOT DISTINCT FROM COALESCE(OLD.stands, pg_catalog.sha256(OLD.key))) THEN
+         AND NEW.pseudonym_key IS NOT DISTINCT FROM COALESCE(OLD.pseudonym_key, pg_catalog.sha256(OLD.key))) THEN
     RAISE EXCEPTION 'a subject of the consent registry can be erased, and not changed'
       USING ERRCODE = '42501', HINT = 'pgconsent consent erase --subject ID';
   END IF;
@@ -1064,20 +1088,20 @@ CREATE TRIGGER zz_pgconsent_guardian_truncate AFTER TRUNCATE ON pgconsent.consen
 ALTER TABLE pgconsent.consent_guardian ENABLE ALWAYS TRIGGER zz_pgconsent_guardian,
   ENABLE ALWAYS TRIGGER zz_pgconsent_guardian_truncate;
 
-CREATE FUNCTION pgconsent.consent_keep() RETURNS pg_catalog.trigger
+CREATE FUNCTION pgconsent.consent_decay_categories() RETURNS pg_catalog.trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  NEW.kept := CASE
+  NEW.decay_categories := CASE
     WHEN NEW.decay_from IS NULL THEN NULL
-    WHEN OLD.decay_from IS NOT NULL THEN OLD.kept
+    WHEN OLD.decay_from IS NOT NULL THEN OLD.decay_categories
     WHEN OLD.state OPERATOR(pg_catalog.=) 'given' THEN OLD.categories
   END;
   RETURN NEW;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent.consent_keep() FROM PUBLIC;
-CREATE TRIGGER pgconsent_keep BEFORE UPDATE ON pgconsent.consent_current FOR EACH ROW
-  EXECUTE FUNCTION pgconsent.consent_keep();
-ALTER TABLE pgconsent.consent_current ENABLE ALWAYS TRIGGER pgconsent_keep;
+REVOKE ALL ON FUNCTION pgconsent.consent_decay_categories() FROM PUBLIC;
+CREATE TRIGGER pgconsent_decay_categories BEFORE UPDATE ON pgconsent.consent_current FOR EACH ROW
+  EXECUTE FUNCTION pgconsent.consent_decay_categories();
+ALTER TABLE pgconsent.consent_current ENABLE ALWAYS TRIGGER pgconsent_decay_categories;
 
 -- The bodies from here on are texts, not BEGIN ATOMIC, so that "audit verify" can compare them letter by letter.
 --
@@ -1156,7 +1180,7 @@ BEGIN
       OR c.grantee OPERATOR(pg_catalog.=) who;
     DELETE FROM pgconsent.consent_guardian AS g WHERE g.subject OPERATOR(pg_catalog.=) who
       OR g.guardian OPERATOR(pg_catalog.=) who;
-    UPDATE pgconsent.subject AS s SET (subject, key, stands, erased_at) = (NULL, NULL, NULL, r.recorded_at)
+    UPDATE pgconsent.subject AS s SET (subject, key, pseudonym_key, erased_at) = (NULL, NULL, NULL, r.recorded_at)
       WHERE s.ref OPERATOR(pg_catalog.=) r.subject;
   ELSE
     INSERT INTO pgconsent.consent_current VALUES (who, whom, consent_append.scope, r.number, r.state, r.stream,
@@ -1179,7 +1203,7 @@ CREATE FUNCTION pgconsent.consent_rewrap(refs pg_catalog.uuid[], olds pg_catalog
   RETURNS pg_catalog.int8
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH done AS (
-    UPDATE pgconsent.subject AS s SET (key, stands) = (n.new, COALESCE(s.stands, pg_catalog.sha256(s.key)))
+    UPDATE pgconsent.subject AS s SET (key, pseudonym_key) = (n.new, COALESCE(s.pseudonym_key, pg_catalog.sha256(s.key)))
     FROM ROWS FROM (pg_catalog.unnest(consent_rewrap.refs), pg_catalog.unnest(consent_rewrap.olds),
       pg_catalog.unnest(consent_rewrap.news)) AS n (ref, old, new)
     WHERE s.ref OPERATOR(pg_catalog.=) n.ref AND s.key OPERATOR(pg_catalog.=) n.old
@@ -1207,7 +1231,7 @@ LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER PARALLEL SAFE COST 1000 SET sear
 DECLARE
   key pg_catalog.text;
 BEGIN
-  SELECT pg_catalog.encode(COALESCE(s.stands, pg_catalog.sha256(s.key)), 'hex') INTO key FROM pgconsent.subject AS s
+  SELECT pg_catalog.encode(COALESCE(s.pseudonym_key, pg_catalog.sha256(s.key)), 'hex') INTO key FROM pgconsent.subject AS s
     WHERE s.subject OPERATOR(pg_catalog.=) pseudonym.subject;
   RETURN pgconsent.mask('sweep|' OPERATOR(pg_catalog.||) key OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) value);
 END $$;
@@ -1224,7 +1248,7 @@ REVOKE ALL ON FUNCTION pgconsent.pseudonym(pg_catalog.text, pg_catalog.text) FRO
 -- One row for each materialized rule. Its stored values are used while ready is true. stale grows with each change
 -- that could not be worked out; filled_of is its value when filling in began, and filled_to the last key that was
 -- filled in.
-CREATE TABLE pgconsent.kept (
+CREATE TABLE pgconsent.materialized (
   name       pg_catalog.text PRIMARY KEY,
   relation   pg_catalog.text NOT NULL,
   ready      pg_catalog.bool NOT NULL DEFAULT false,
@@ -1234,87 +1258,88 @@ CREATE TABLE pgconsent.kept (
 );
 
 -- Changes of running transactions that are not worked out yet.
-CREATE TABLE pgconsent.kept_change (
+CREATE TABLE pgconsent.materialized_change (
   tx    pg_catalog.xid8 NOT NULL,
   name  pg_catalog.text NOT NULL,
   step  pg_catalog.int4 NOT NULL,
   value pg_catalog.text NOT NULL
 );
-CREATE INDEX kept_change_tx ON pgconsent.kept_change (tx);
+CREATE INDEX materialized_change_tx ON pgconsent.materialized_change (tx);
 
-CREATE TABLE pgconsent.kept_due (tx pg_catalog.xid8 NOT NULL);
-CREATE INDEX kept_due_tx ON pgconsent.kept_due (tx);
+CREATE TABLE pgconsent.materialized_due (tx pg_catalog.xid8 NOT NULL);
+CREATE INDEX materialized_due_tx ON pgconsent.materialized_due (tx);
 
--- kept_note notes a change. A setting that ends with the (sub)transaction remembers that the transaction has changes
--- to work out. It is set before the row is written that fires kept_settle: with SET CONSTRAINTS IMMEDIATE that
--- trigger runs at once and clears the setting, and a setting made afterwards would keep later changes from being
--- worked out.
-CREATE FUNCTION pgconsent.kept_note(name pg_catalog.text, step pg_catalog.int4, value pg_catalog.text)
+-- materialized_note notes a change. A setting that ends with the (sub)transaction remembers that the transaction has
+-- changes to work out. It is set before the row is written that fires materialized_settle: with SET CONSTRAINTS
+-- IMMEDIATE that trigger runs at once and clears the setting, and a setting made afterwards would keep later changes
+-- from being worked out.
+CREATE FUNCTION pgconsent.materialized_note(name pg_catalog.text, step pg_catalog.int4, value pg_catalog.text)
   RETURNS pg_catalog.void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  INSERT INTO pgconsent.kept_change (tx, name, step, value) VALUES (pg_catalog.pg_current_xact_id(), kept_note.name,
-    kept_note.step, kept_note.value);
-  IF pg_catalog.current_setting('pgconsent.kept_due', true) IS DISTINCT
+  INSERT INTO pgconsent.materialized_change (tx, name, step, value) VALUES (pg_catalog.pg_current_xact_id(),
+    materialized_note.name, materialized_note.step, materialized_note.value);
+  IF pg_catalog.current_setting('pgconsent.materialized_due', true) IS DISTINCT
     FROM pg_catalog.pg_current_xact_id()::pg_catalog.text THEN
-    PERFORM pg_catalog.set_config('pgconsent.kept_due', pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
-    INSERT INTO pgconsent.kept_due (tx) VALUES (pg_catalog.pg_current_xact_id());
+    PERFORM pg_catalog.set_config('pgconsent.materialized_due', pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
+    INSERT INTO pgconsent.materialized_due (tx) VALUES (pg_catalog.pg_current_xact_id());
   END IF;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent.kept_note(pg_catalog.text, pg_catalog.int4, pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent.materialized_note(pg_catalog.text, pg_catalog.int4, pg_catalog.text) FROM PUBLIC;
 
--- kept_distrust has the rule answered without the stored values, until they were filled in anew.
-CREATE FUNCTION pgconsent.kept_distrust(name pg_catalog.text) RETURNS pg_catalog.void
+-- materialized_invalidate has the rule answered without the stored values until they are filled in anew.
+CREATE FUNCTION pgconsent.materialized_invalidate(name pg_catalog.text) RETURNS pg_catalog.void
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-  UPDATE pgconsent.kept AS k SET (ready, stale) = (false, k.stale OPERATOR(pg_catalog.+) 1)
-    WHERE k.name OPERATOR(pg_catalog.=) kept_distrust.name;
+  UPDATE pgconsent.materialized AS m SET (ready, stale) = (false, m.stale OPERATOR(pg_catalog.+) 1)
+    WHERE m.name OPERATOR(pg_catalog.=) materialized_invalidate.name;
 END;
-REVOKE ALL ON FUNCTION pgconsent.kept_distrust(pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent.materialized_invalidate(pg_catalog.text) FROM PUBLIC;
 
--- kept_settle runs when a transaction commits. A transaction with a snapshot of its own (REPEATABLE READ) would not
--- see what others have committed meanwhile: the stored values are not used then until they are filled in anew. Such a
--- transaction waits, as it commits, for those that have worked out their changes and not committed yet, and they wait
--- for it. Without that, one that worked them out before and commits after the filling in would bring a row with an
--- older answer.
-CREATE FUNCTION pgconsent.kept_settle() RETURNS pg_catalog.trigger
+-- materialized_settle runs when a transaction commits. A transaction with a snapshot of its own (REPEATABLE READ)
+-- would not see what others have committed meanwhile: the stored values are not used then until they are filled in
+-- anew. Such a transaction waits, as it commits, for those that have worked out their changes and not committed yet,
+-- and they wait for it. Without that, one that worked them out before and commits after the filling in would bring a
+-- row with an older answer.
+CREATE FUNCTION pgconsent.materialized_settle() RETURNS pg_catalog.trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   due  pg_catalog.text;
   lock pg_catalog.int8;
 BEGIN
-  FOR due IN SELECT DISTINCT c.name FROM pgconsent.kept_change AS c
+  FOR due IN SELECT DISTINCT c.name FROM pgconsent.materialized_change AS c
     WHERE c.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id() ORDER BY c.name LOOP
-    lock := pg_catalog.hashtextextended('pgconsent kept ' OPERATOR(pg_catalog.||) due, 0);
+    lock := pg_catalog.hashtextextended('pgconsent materialized ' OPERATOR(pg_catalog.||) due, 0);
     IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed' THEN
       -- In this order: the session that fills in has locked the row that is changed here.
-      PERFORM pgconsent.kept_distrust(due);
+      PERFORM pgconsent.materialized_invalidate(due);
       PERFORM pg_catalog.pg_advisory_xact_lock(lock);
     ELSE
       PERFORM pg_catalog.pg_advisory_xact_lock_shared(lock);
-      EXECUTE pg_catalog.format('SELECT pgconsent.%I()', 'kept_settle_' OPERATOR(pg_catalog.||) due);
+      EXECUTE pg_catalog.format('SELECT pgconsent.%I()', 'materialized_settle_' OPERATOR(pg_catalog.||) due);
     END IF;
   END LOOP;
-  DELETE FROM pgconsent.kept_change AS c WHERE c.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id();
-  DELETE FROM pgconsent.kept_due AS d WHERE d.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id();
-  PERFORM pg_catalog.set_config('pgconsent.kept_due', '', true);
+  DELETE FROM pgconsent.materialized_change AS c WHERE c.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id();
+  DELETE FROM pgconsent.materialized_due AS d WHERE d.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id();
+  PERFORM pg_catalog.set_config('pgconsent.materialized_due', '', true);
   RETURN NULL;
 END $$;
-REVOKE ALL ON FUNCTION pgconsent.kept_settle() FROM PUBLIC;
-CREATE CONSTRAINT TRIGGER kept_settle AFTER INSERT ON pgconsent.kept_due DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-  EXECUTE FUNCTION pgconsent.kept_settle();
-ALTER TABLE pgconsent.kept_due ENABLE ALWAYS TRIGGER kept_settle;
+REVOKE ALL ON FUNCTION pgconsent.materialized_settle() FROM PUBLIC;
+CREATE CONSTRAINT TRIGGER materialized_settle AFTER INSERT ON pgconsent.materialized_due
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pgconsent.materialized_settle();
+ALTER TABLE pgconsent.materialized_due ENABLE ALWAYS TRIGGER materialized_settle;
 
--- kept_ready tells whether stored values are used: not before they are complete, and not in a transaction that has
--- changes to work out.
-CREATE FUNCTION pgconsent.kept_ready(name pg_catalog.text) RETURNS pg_catalog.bool
+-- materialized_ready tells whether stored values are used: not before they are complete, and not in a transaction
+-- that has changes to work out.
+CREATE FUNCTION pgconsent.materialized_ready(name pg_catalog.text) RETURNS pg_catalog.bool
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RETURN EXISTS (SELECT FROM pgconsent.kept AS k WHERE k.name OPERATOR(pg_catalog.=) kept_ready.name AND k.ready)
-    AND NOT EXISTS (SELECT FROM pgconsent.kept_due AS d
+  RETURN EXISTS (SELECT FROM pgconsent.materialized AS m
+    WHERE m.name OPERATOR(pg_catalog.=) materialized_ready.name AND m.ready)
+    AND NOT EXISTS (SELECT FROM pgconsent.materialized_due AS d
       WHERE d.tx OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned());
 END $$;
-REVOKE ALL ON FUNCTION pgconsent.kept_ready(pg_catalog.text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pgconsent.materialized_ready(pg_catalog.text) FROM PUBLIC;
 
 -- ====================================================================================================
 -- The sweeper and its messages

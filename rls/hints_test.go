@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// By the hint no index is read for whose rows they are, behind row security and in a door.
-func TestSeekHintSparesAnIndex(t *testing.T) {
+// By the hint no index is read for whose rows they are, behind row security and in a signed view.
+func TestUseIndexHintSparesAnIndex(t *testing.T) {
 	w := newWorld(t, "CREATE INDEX memories_of ON memories (user_id)")
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent(user1)
 	w.exec(agent, "SET jit = off; SET enable_seqscan = off")
-	for _, from := range []string{"memories", "pgconsent_gate.door_public_memories"} {
+	for _, from := range []string{"memories", "pgconsent_signed.visible_public_memories"} {
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 			text := hint + "EXPLAIN (COSTS OFF) SELECT title FROM " + from
 			signed := w.key().Sign("", text)
@@ -40,8 +40,8 @@ func TestSeekHintSparesAnIndex(t *testing.T) {
 	w.want(agent, predicate.UseIndexHint+titles, visible)
 }
 
-// By the hint that a search finds few rows of a table the planner expects few in its door, and in no other; and they
-// are the same rows.
+// By the hint that a search finds few rows of a table the planner expects few in its signed view, and in no other; and
+// they are the same rows.
 func TestEstimateRowsHintIsForOnePath(t *testing.T) {
 	w := newWorld(t)
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
@@ -58,13 +58,14 @@ func TestEstimateRowsHintIsForOnePath(t *testing.T) {
 		return slices.ContainsFunc(results[0].Rows, func(line [][]byte) bool { return strings.Contains(string(line[0]), "NULLIF") })
 	}
 	for hint, want := range map[string][2]bool{
-		"": {}, predicate.UseIndexHint: {}, "/*pgconsent:few*/": {}, "/*pgconsent:few */": {}, strings.Repeat(" ", 1000) + predicate.EstimateRowsHint(memories): {},
-		predicate.EstimateRowsHint(memories): {true, false}, predicate.EstimateRowsHint(people): {false, true}, predicate.UseIndexHint +
+		"": {}, predicate.UseIndexHint: {}, "/*pgconsent:estimate_rows*/": {}, "/*pgconsent:estimate_rows */": {},
+		strings.Repeat(" ", 1000) + predicate.EstimateRowsHint(memories): {},
+		predicate.EstimateRowsHint(memories):                             {true, false}, predicate.EstimateRowsHint(people): {false, true}, predicate.UseIndexHint +
 			predicate.EstimateRowsHint(memories) + predicate.EstimateRowsHint(people): {true, true},
 	} {
 		if got := [2]bool{asked(hint, memories), asked(hint, people)}; got != want {
 			t.Errorf("%.60q: few of memories and people: %v", hint, got)
 		}
-		w.want(agent, sign(hint+strings.Replace(titles, "public.memories", "pgconsent_gate.door_public_memories", 1)), visible)
+		w.want(agent, sign(hint+strings.Replace(titles, "public.memories", "pgconsent_signed.visible_public_memories", 1)), visible)
 	}
 }
