@@ -86,6 +86,17 @@ func (r *requests) bind(body []byte) error {
 func (r *requests) fitStatement(e *bindEntry, st *statement, name string, rest []byte) (
 	v *verdict.Verdict, upstream string, ok bool) {
 	v = st.verdict
+	if v.ChecksValues {
+		values, _, ok := bindValues(rest)
+		if !ok {
+			r.invalid(e)
+			return nil, "", false
+		}
+		if checked := r.decider.CheckValues(v, values); !checked.Allowed() {
+			r.refuse(e, checked.Refusal, checked, r.decider.Record(checked))
+			return nil, "", false
+		}
+	}
 	fits, ok := valuesFit(v, rest)
 	switch {
 	case !ok:

@@ -31,6 +31,7 @@ func (onlyOne) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdi
 func (onlyOne) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
 	return v
 }
+func (onlyOne) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict      { return v }
 func (onlyOne) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error      { return nil }
 func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error) { return s, nil }
 func (onlyOne) Fresh(context.Context, verdict.Snapshot, bool) *sqlstate.Error    { return nil }

@@ -193,6 +193,8 @@ func (j *judge) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32)
 	return v
 }
 
+func (j *judge) CheckValues(v *verdict.Verdict, _ [][]byte) *verdict.Verdict { return v }
+
 func (j *judge) Origin(o verdict.Origin) verdict.Origin { return o }
 
 func (j *judge) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {

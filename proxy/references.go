@@ -69,6 +69,12 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 		n.deallocate(e.Name)
 	case verdict.Executes:
 		return n.execute(e.Name)
+	case verdict.Explains:
+		st, err := n.statement(e.Name)
+		if st == nil && err == nil {
+			return noStatement(e.Name), nil
+		}
+		return nil, err
 	case verdict.Declares:
 		return n.declare(i, e), nil
 	case verdict.Fetches:
@@ -107,14 +113,19 @@ func (n *nameResolver) deallocate(name string) {
 	}
 }
 
+// statement is the prepared statement of a name as it is when the text comes to it; nil: there is none.
+func (n *nameResolver) statement(name string) (*statement, error) {
+	if st, here := n.made[name]; here || n.allGone {
+		return st, nil
+	}
+	return n.r.ledger.statement(name, n.r.group.number, n.r.flush)
+}
+
 // execute adds a prepared statement to the runs, or says why it may not run.
 func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
-	st, here := n.made[name]
-	if !here && !n.allGone {
-		var err error
-		if st, err = n.r.ledger.statement(name, n.r.group.number, n.r.flush); err != nil {
-			return nil, err
-		}
+	st, err := n.statement(name)
+	if err != nil {
+		return nil, err
 	}
 	if st == nil {
 		return noStatement(name), nil

@@ -537,9 +537,7 @@ func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
 		}
 		at := source.Tokens[last].Start
 		j.replace(at, at, ", 'UTC'", func() {
-			f.Args = append(f.Args, &sqltext.Node{Node: &sqltext.Node_A_Const{AConst: &sqltext.A_Const{
-				Val: &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: "UTC"}},
-			}}})
+			f.Args = append(f.Args, stringConstant("UTC"))
 		})
 	}
 	j.needsSignature = true

@@ -1,26 +1,36 @@
 package rewrite
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would show statistics of hidden rows. So
-// would a plan into which PostgreSQL inlines a function.
-func (w *walker) explainStmt(e *sqltext.ExplainStmt) {
+// would a plan into which PostgreSQL inlines a function. Without ANALYZE these get a plan that stands for all of them:
+// see [Rewriter.explainStandIn].
+func (w *walker) explainStmt(e *sqltext.ExplainStmt, alone bool) {
 	w.saw("ExplainStmt")
+	runs := false
 	for _, n := range e.Options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" || !explainOption(d) {
 			w.refuse(refusal("ExplainStmt.options"))
 			return
 		}
+		runs = runs || d.Defname == "analyze"
 		w.saw("DefElem")
 	}
 	query := e.GetQuery().GetSelectStmt()
 	if query == nil {
-		w.refuse(refusal("ExplainStmt(relations)"))
+		w.explainOther(runs || !alone)
 		return
 	}
 	edits := len(w.edits)
@@ -37,8 +47,95 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt) {
 		plain = plain && !strings.Contains(edit.Text, "pgconsent")
 	}
 	if !plain {
+		w.explainOther(runs || !alone)
+	}
+}
+
+// explainOther refuses EXPLAIN, or leaves it to the stand-in.
+func (w *walker) explainOther(refused bool) {
+	if refused {
 		w.refuse(refusal("ExplainStmt(relations)"))
 	}
+	w.needsPlanStandIn = true
+}
+
+// planStandIn is the query whose plan agents get in place of every plan that tells of tables. Its alias says so.
+const planStandIn = `SELECT %s FROM pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
+
+// explainStandIn answers EXPLAIN of what agents may run with a plan that depends on nothing but the options and the
+// parameters. What they may not run is refused as it is without EXPLAIN.
+func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseResult, extended bool) (*Result, *sqlstate.Error) {
+	explain := tree.Stmts[0].GetStmt().GetExplainStmt()
+	start := source.Tokens[explainedToken(source, explain)].Start
+	inner, refused := r.explained(source.Text[start:], explain.Query, tree.Version, extended)
+	if refused != nil {
+		if refused.Position > 0 {
+			refused = refused.At(refused.Position + utf8.RuneCountInString(source.Text[:start]))
+		}
+		return &Result{Tag: "EXPLAIN", Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity,
+			Position: func(p int) int { return p }}, Fingerprint: fingerprint(source)}, refused
+	}
+	parameters := make([]string, parameterCount(tree))
+	if len(parameters) > maxResultColumns {
+		return &Result{Tag: "EXPLAIN"}, refusal("ExplainStmt(relations)")
+	}
+	for i := range parameters {
+		parameters[i] = "$" + strconv.Itoa(i+1)
+	}
+	text := source.Text[:start] + fmt.Sprintf(planStandIn, strings.Join(parameters, ", "))
+	result, refused := r.rewrite(text, extended, allowedForms{})
+	if refused != nil {
+		return result, refused
+	}
+	result.Fingerprint, result.Position = fingerprint(source), func(int) int { return 0 }
+	result.Effects[0].Kind, result.Effects[0].Name = inner.Kind, inner.Name
+	return result, nil
+}
+
+// explained checks the statement that EXPLAIN names: text, whose tree is query. The effect says which prepared statement
+// it runs, if it is an EXECUTE.
+func (r *Rewriter) explained(text string, query *sqltext.Node, version int32, extended bool) (
+	verdict.Effect, *sqlstate.Error) {
+	switch query.GetNode().(type) {
+	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt,
+		*sqltext.Node_MergeStmt, *sqltext.Node_ExecuteStmt:
+	default:
+		return verdict.Effect{}, refusal("ExplainStmt(relations)")
+	}
+	whole := &sqltext.ParseResult{Version: version, Stmts: []*sqltext.RawStmt{{Stmt: query}}}
+	if refused := sqltext.Prove(whole, text); refused != nil {
+		return verdict.Effect{}, refused
+	}
+	result, refused := r.Rewrite(text, extended)
+	if refused != nil {
+		return verdict.Effect{}, refused
+	}
+	if e := query.GetExecuteStmt(); e != nil {
+		return verdict.Effect{Kind: verdict.Explains, Name: result.Effects[0].Name}, nil
+	}
+	return verdict.Effect{}, nil
+}
+
+// parameterCount is the highest number of a parameter.
+func parameterCount(tree *sqltext.ParseResult) (most int) {
+	sqltext.Walk(tree, func(m proto.Message) bool {
+		if p, ok := m.(*sqltext.ParamRef); ok {
+			most = max(most, int(p.Number))
+		}
+		return true
+	})
+	return most
+}
+
+// maxResultColumns is how many columns a result of PostgreSQL's has at most: MaxTupleAttributeNumber of htup_details.h.
+const maxResultColumns = 1664
+
+// explainedToken is the token at which the statement begins that EXPLAIN names.
+func explainedToken(source *sqltext.Source, e *sqltext.ExplainStmt) int {
+	if len(e.Options) > 0 && source.Kind(1) == sqltext.OpenParen {
+		return source.Closing(1) + 1
+	}
+	return 1 + len(e.Options) // ANALYZE, VERBOSE
 }
 
 // explainOption checks an option by an allowlist of names and values.

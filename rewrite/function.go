@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
@@ -150,9 +151,8 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		return w.catalogFunction(name)
 	}
 	if schema == "information_schema" {
-		if name == "_pg_expandarray" {
-			n := catalog.Name{Schema: schema, Name: name}
-			return callee{name: n, recorded: n.String()}, nil
+		if n, ok := catalog.InformationFunction(name); ok {
+			return callee{name: n, recorded: schema + "." + name}, nil
 		}
 		return callee{}, undefinedFunction(name)
 	}
@@ -317,6 +317,13 @@ func stringNode(s string) *sqltext.Node {
 	return &sqltext.Node{Node: &sqltext.Node_String{String_: &sqltext.String{Sval: s}}}
 }
 
+// stringConstant is a string constant.
+func stringConstant(s string) *sqltext.Node {
+	return &sqltext.Node{Node: &sqltext.Node_A_Const{AConst: &sqltext.A_Const{
+		Val: &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: s}},
+	}}}
+}
+
 // checkArguments checks the few functions that are allowed with certain arguments only. It returns the stand-in that
 // answers for other arguments.
 func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
@@ -338,9 +345,11 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 		switch {
 		case refused == nil:
 			return catalog.Name{}, false
-		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() && strings.Contains(setting, ".") &&
-			!strings.HasPrefix(strings.ToLower(setting), "pgconsent"):
-			// The setting of a client tool: for an agent it is not set, and the stand-in returns NULL.
+		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() &&
+			!strings.HasPrefix(strings.ToLower(setting), "pgconsent") &&
+			!slices.Contains(verdict.HardenedPlanSettings, strings.ToLower(setting)):
+			// The setting of a client tool: for an agent it is not set, and the stand-in returns NULL. Of the server's own it
+			// returns what pg_settings shows.
 		default:
 			w.refuseAt(refused, f.Location)
 			return catalog.Name{}, false

@@ -195,7 +195,7 @@ func TestTagsAndEffects(t *testing.T) {
 		}
 	}
 	// A refusal has its tag, too.
-	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN SELECT * FROM people": "EXPLAIN",
+	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN ANALYZE SELECT * FROM people": "EXPLAIN",
 		"CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
 		if result, refused := r.Rewrite(sql, false); refused == nil || result.Tag != tag {
 			t.Errorf("%s: tag %q, want %q (%v)", sql, result.Tag, tag, refused)

@@ -56,6 +56,7 @@ type Result struct {
 	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
 	relationUses []*relationUse
 	foreignCasts []foreignCast
+	checkValues  func(values [][]byte) *sqlstate.Error // of parameters; nil: any are taken
 }
 
 // PlanHints are what the beginning of a text tells the planner of how many rows it finds.
@@ -151,12 +152,16 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 			WithHint("Send one statement at a time, or several in one simple query.")
 	}
 	w := newWalker(r, source)
+	w.extended, w.statementCount = extended, len(tree.Stmts)
 	for _, raw := range tree.Stmts {
 		result.Effects = append(result.Effects, w.statement(raw))
 		if w.refused != nil {
 			return result, w.refused
 		}
 		result.MultiWriteCTE = result.MultiWriteCTE || hasSeveralWrites(raw)
+	}
+	if w.needsPlanStandIn {
+		return r.explainStandIn(source, tree, extended)
 	}
 	if refused := checkResets(result.Effects); refused != nil {
 		return result, refused
@@ -170,6 +175,8 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	if w.refused != nil {
 		return result, w.refused
 	}
+	result.checkValues = w.checkValues()
+	result.ChecksValues, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
 	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before the tree is edited
 	w.setHardening(tree, result)

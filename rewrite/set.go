@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // variableSetStmt visits SET and RESET.
-func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
+func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("VariableSetStmt")
 	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: strings.ToLower(v.Name)}
 	switch v.Kind {
@@ -18,6 +19,10 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		value, ok := w.settingValue(v.Args, listSetting(v.Name))
 		if !ok {
 			w.refuse(badValue(v.Name))
+			break
+		}
+		if effect.Name == "search_path" && namesNothing(value) {
+			w.pinSearchPath(v, raw)
 			break
 		}
 		_, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims)
@@ -52,6 +57,29 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		w.refuse(refusal("VariableSetStmt"))
 	}
 	return effect
+}
+
+// namesNothing tells of a search path that no relation of the application is found by its bare name. Clients that set it
+// (postgres_fdw does) write all names with their schemas, so that the configured path is as good.
+func namesNothing(path string) bool {
+	names, ok := splitIdentifiers(path)
+	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
+}
+
+// pinSearchPath puts the configured path in the place of the one that is set.
+func (w *walker) pinSearchPath(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) {
+	first := w.source.At(v.Args[0].GetAConst().GetLocation())
+	if first < 0 {
+		w.refuse(badValue(v.Name))
+		return
+	}
+	path := w.snap.SearchPath()
+	w.replace(w.source.Tokens[first].Start, w.lastToken(raw).End, pathText(path), func() {
+		v.Args = nil
+		for _, schema := range path {
+			v.Args = append(v.Args, stringConstant(schema))
+		}
+	})
 }
 
 // claim is the claim of a setting that the policy maps to an attribute; nil for other settings.

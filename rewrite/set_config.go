@@ -2,41 +2,132 @@ package rewrite
 
 import (
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals. Its SELECT
-// reads nothing, as Django's for the time zone, or one setting by its name, as pgAdmin's for bytea_output. Only the
-// session heeds the setting.
+// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals, or parameters
+// whose values are checked when they are bound. Its SELECT reads nothing, as Django's for the time zone, or one setting
+// by its name, as pgAdmin's for bytea_output. Only the session heeds the setting.
 //
-// Beside rows the call would tell for which rows it ran. A setting that claims an attribute or holds a snapshot needs
-// SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call
-// could change it for what the statement runs.
+// Beside rows the call would tell for which rows it ran.
 func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic {
 		return false, nil
 	}
-	name, named := constantString(f.Args[0])
-	value, given := constantString(f.Args[1])
+	name, named := w.settingArgument(f.Args[0])
+	value, given := w.settingArgument(f.Args[1])
 	local := f.Args[2].GetAConst()
-	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil ||
-		w.scope.parent != nil ||
+	if !named || !given || (local == nil || local.GetBoolval() == nil) && w.parameter(f.Args[2]) == 0 || w.scope == nil ||
+		w.scope.query == nil || w.scope.parent != nil ||
 		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
 		return false, nil
 	}
-	name = strings.ToLower(name)
-	if _, mapped := w.claims[name]; mapped || strings.Contains(name, "transaction") || name == "plan_cache_mode" ||
-		name == "statement_timeout" && w.pol.Timeout() > 0 {
+	if name.parameter != 0 || value.parameter != 0 {
+		w.settingCalls = append(w.settingCalls, settingCall{name, value})
+		return name.parameter != 0 || isPlainSetting(name.text, w.claims, w.pol.Timeout()), nil
+	}
+	if !isPlainSetting(name.text, w.claims, w.pol.Timeout()) {
 		return false, nil
 	}
-	if _, _, refused := CheckSetting(name, value, "set", w.snap.SearchPath(), w.claims); refused != nil {
-		return false, refused
-	}
-	return true, nil
+	_, _, refused := CheckSetting(name.text, value.text, "set", w.snap.SearchPath(), w.claims)
+	return refused == nil, refused
 }
+
+// isPlainSetting tells whether set_config may set a setting. One that claims an attribute or holds a snapshot needs SET,
+// which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call could
+// change it for what the statement runs.
+func isPlainSetting(name string, claims map[string]string, timeout time.Duration) bool {
+	name = strings.ToLower(name)
+	_, mapped := claims[name]
+	return !mapped && !strings.Contains(name, "transaction") && name != "plan_cache_mode" &&
+		(name != "statement_timeout" || timeout == 0)
+}
+
+// settingArgument is an argument of set_config: a text, or the number of a parameter.
+type settingArgument struct {
+	text      string
+	parameter int32 // 0: it is the text
+}
+
+// settingCall is a call of set_config with a parameter.
+type settingCall struct{ name, value settingArgument }
+
+func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
+	if text, ok := constantString(n); ok {
+		return settingArgument{text: text}, true
+	}
+	number := w.parameter(n)
+	return settingArgument{parameter: number}, number != 0
+}
+
+// parameter is the number of a parameter whose value the proxy sees when it is bound, or 0: what SQL gives to a
+// statement that it runs by name is not seen.
+func (w *walker) parameter(n *sqltext.Node) int32 {
+	if cast := n.GetTypeCast(); cast != nil {
+		if _, name, ok := qualifiedName(cast.GetTypeName().GetNames()); !ok || name != "text" && name != "bool" ||
+			len(cast.GetTypeName().GetArrayBounds()) > 0 {
+			return 0
+		}
+		n = cast.Arg
+	}
+	if !w.extended || w.runsLater {
+		return 0
+	}
+	return n.GetParamRef().GetNumber()
+}
+
+// CheckValues refuses values of parameters, from $1 on, that settings must not have. NULL is nil.
+func (r *Result) CheckValues(values [][]byte) *sqlstate.Error {
+	if r.checkValues == nil {
+		return nil
+	}
+	return r.checkValues(values)
+}
+
+// checkValues is the check of the values that a Bind gives to the settings; nil where none is a parameter.
+func (w *walker) checkValues() func(values [][]byte) *sqlstate.Error {
+	if len(w.settingCalls) == 0 {
+		return nil
+	}
+	calls, claims, path, timeout := w.settingCalls, w.claims, w.snap.SearchPath(), w.pol.Timeout()
+	return func(values [][]byte) *sqlstate.Error {
+		for _, call := range calls {
+			name, named := call.name.in(values)
+			value, given := call.value.in(values)
+			switch {
+			case !named || !isPlainSetting(name, claims, timeout):
+				return notSettable(name)
+			case !given:
+				return badValue(name)
+			}
+			if _, _, refused := CheckSetting(name, value, "set", path, claims); refused != nil {
+				return refused
+			}
+		}
+		return nil
+	}
+}
+
+// in is the argument where the parameters have these values; ok is false where it is NULL.
+func (a settingArgument) in(values [][]byte) (text string, ok bool) {
+	switch i := int(a.parameter) - 1; {
+	case a.parameter == 0:
+		return a.text, true
+	case i < len(values) && values[i] != nil:
+		return string(values[i]), true
+	}
+	return "", false
+}
+
+// settingTypes are the types of parameters that set_config may have: those whose binary format is the text, bool, and
+// that which the server works out.
+var settingTypes = []uint32{0, pgtype.BoolOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.UnknownOID}
 
 // setsExistingSetting tells whether a SELECT only calls set_config, and does so if a setting of a given name exists.
 // PostgreSQL's own settings are the same for everybody.

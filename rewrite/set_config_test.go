@@ -1,6 +1,10 @@
 package rewrite
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
 
 // set_config of literals is SET in other words, and nothing more than that.
 func TestSetConfig(t *testing.T) {
@@ -49,6 +53,96 @@ func TestSetConfig(t *testing.T) {
 		switch {
 		case want == "" && refused != nil, want != "" && (refused == nil || string(refused.Code) != want):
 			t.Errorf("%s: %v, want %q", sql, refused, want)
+		}
+	}
+}
+
+// A parameter of set_config may be what a literal may be: its value is looked at when it is bound.
+func TestSetConfigOfParameters(t *testing.T) {
+	r := rewriter(t, RLS)
+	for _, test := range []struct {
+		sql    string
+		values []string // "NULL" is NULL
+		want   string   // the SQLSTATE at the Bind; "parse": the Parse is refused
+	}{
+		{"SELECT set_config($1, $2, $3)", []string{"TimeZone", "UTC", "f"}, ""},
+		{"SELECT pg_catalog.set_config($1::text, $2::text, $3::bool)", []string{"application_name", "x", "t"}, ""},
+		{"SELECT set_config('timezone', $1, false)", []string{"Europe/Oslo"}, ""},
+		{"SELECT set_config('search_path', $1, true), set_config('jit', $2, true)", []string{"public", "off"}, ""},
+		{"SELECT set_config($1, 'off', false)", []string{"jit"}, ""},
+		{"SELECT set_config($1, 'off', false)", []string{"row_security"}, "42501"},
+		{"SELECT set_config($2, $1, false)", []string{"off", "row_security"}, "42501"},
+		{"SELECT set_config('jit', $1, false), set_config($2, $3, false)", []string{"off", "role", "postgres"}, "42501"},
+		{"SELECT set_config($1, $2, false)", []string{"pgconsent.seal", "x"}, "42501"},
+		{"SELECT set_config($1, $2, false)", []string{"Transaction_Isolation", "serializable"}, "42501"},
+		{"SELECT set_config($1, $2, false)", []string{"plan_cache_mode", "auto"}, "42501"},
+		{"SELECT set_config('client_min_messages', $1, false)", []string{"debug5"}, "22023"},
+		{"SELECT set_config('search_path', $1, true)", []string{""}, "42501"},
+		{"SELECT set_config('search_path', $1, true)", []string{"evil"}, "42501"},
+		{"SELECT set_config('jit', $1, true)", []string{"NULL"}, "22023"},
+		{"SELECT set_config($1, 'off', true)", []string{"NULL"}, "42501"},
+		{"SELECT set_config($1, $2, true)", []string{"jit"}, "22023"}, // the server refuses the Bind as well
+		{"SELECT set_config('role', $1, true)", []string{"postgres"}, "42501"},
+		{"SELECT set_config('role', $1, true)", []string{"none"}, ""},
+		{"SELECT set_config('plan_cache_mode', $1, true)", nil, "parse"},
+		{"SELECT set_config($1 || '', $2, true)", nil, "parse"},
+		{"SELECT set_config($1::name::text, $2, true)", nil, "parse"},
+		{"SELECT set_config('jit', $1, true) FROM people", nil, "parse"},
+		{"SELECT id FROM people WHERE set_config('jit', $1, true) = ''", nil, "parse"},
+		{"PREPARE s AS SELECT set_config($1, $2, true)", nil, "parse"},
+		{"PREPARE s (text) AS SELECT set_config('jit', $1, true)", nil, "parse"},
+	} {
+		res, refused := r.Rewrite(test.sql, true)
+		if refused != nil {
+			if test.want != "parse" || refused.Code != "42501" {
+				t.Errorf("%s: %v", test.sql, refused)
+			}
+			continue
+		}
+		values := make([][]byte, len(test.values))
+		for i, v := range test.values {
+			if v != "NULL" {
+				values[i] = []byte(v)
+			}
+		}
+		code := ""
+		if err := res.CheckValues(values); err != nil {
+			code = string(err.Code)
+		}
+		if code != test.want || !res.ChecksValues || !res.ExpectsForms {
+			t.Errorf("%s of %q: %q, want %q", test.sql, test.values, code, test.want)
+		}
+		for oid, ok := range map[uint32]bool{pgtype.TextOID: true, pgtype.VarcharOID: true, pgtype.NameOID: false,
+			pgtype.BPCharOID: false, pgtype.JSONBOID: false, pgtype.ByteaOID: false} {
+			if err := res.MayCast(r.snap, oid); (err == nil) != ok {
+				t.Errorf("%s: a parameter of type %d: %v", test.sql, oid, err)
+			}
+		}
+	}
+}
+
+// A search path on which nothing of the application is found is replaced by the configured one: names that are written
+// with their schemas mean the same on both.
+func TestSearchPathWithoutTheApplication(t *testing.T) {
+	r := rewriter(t, Both)
+	for sql, want := range map[string]string{
+		"SET search_path = pg_catalog":                "SET search_path = public",
+		"set local SEARCH_PATH to 'pg_catalog' ;":     "set local SEARCH_PATH to public ;",
+		"SET search_path TO ''; SELECT 1":             "SET search_path TO public; SELECT 1",
+		"SET search_path TO '' -- nothing":            "SET search_path TO public -- nothing",
+		"SET search_path = public":                    "SET search_path = public",
+		"SET search_path = pg_catalog, public":        "SET search_path = pg_catalog, public",
+		"SET search_path = information_schema":        "",
+		"SET search_path = pg_temp":                   "",
+		"SET search_path = '', other":                 "",
+		"SET search_path = pg_catalog, pg_temp":       "",
+		"SELECT set_config('search_path', '', false)": "",
+	} {
+		switch res, refused := r.Rewrite(sql, false); {
+		case want == "" && refused == nil:
+			t.Errorf("%s goes out as %s", sql, res.Text)
+		case want != "" && (refused != nil || res.Text != want):
+			t.Errorf("%s goes out as %s, want %s (%v)", sql, res.Text, want, refused)
 		}
 	}
 }

@@ -70,8 +70,8 @@ var settings = map[string]setting{
 	"default_transaction_isolation":  allowing(isolationPattern),
 	"transaction_isolation":          allowing(isolationPattern),
 	// the session
-	"application_name": allowing(plainTextPattern),
-	"pgconsent.reason": allowing(plainTextPattern), // why grants change, for the audit
+	"application_name": allowing(`(?s:[^\x00]{0,1000})`), // PostgreSQL shortens it, and replaces what is not printable
+	"pgconsent.reason": allowing(plainTextPattern),       // why grants change, for the audit
 	"client_min_messages": allowing(`notice|warning|error`).
 		withHint("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
@@ -210,7 +210,8 @@ func isUTF8(value string) bool {
 
 func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }
 
-// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front.
+// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front. A schema that is named again
+// changes nothing.
 func isSearchPath(value string, searchPath []string) bool {
 	path, ok := splitIdentifiers(value)
 	if !ok {
@@ -219,7 +220,13 @@ func isSearchPath(value string, searchPath []string) bool {
 	if len(path) > 0 && path[0] == "pg_catalog" && !(len(searchPath) > 0 && searchPath[0] == "pg_catalog") {
 		path = path[1:]
 	}
-	return slices.Equal(path, searchPath)
+	var once []string
+	for _, schema := range path {
+		if !slices.Contains(once, schema) {
+			once = append(once, schema)
+		}
+	}
+	return slices.Equal(once, searchPath)
 }
 
 // pathText is a search path as SET takes it.

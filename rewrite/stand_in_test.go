@@ -51,7 +51,8 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 			"(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
 			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x",
 				"SELECT id FROM memories WHERE " + call + " IS NULL"} {
-				if result, refused := r.Rewrite("EXPLAIN "+sql, false); refused == nil { // its body would be in the plan
+				// Its body would be in the plan.
+				if result, refused := r.Rewrite("EXPLAIN "+sql, false); refused == nil && !strings.Contains(result.Text, "plan not shown") {
 					t.Errorf("EXPLAIN %s goes out as %s", sql, result.Text)
 				}
 				if result, refused := r.Rewrite(sql, false); refused == nil && !strings.Contains(result.Text, catalog.ShadowSchema+"."+f.Name+"(") {

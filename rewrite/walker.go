@@ -48,6 +48,10 @@ type walker struct {
 	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
 	aggregations      []aggregation
 	hasExecute        bool // it names a prepared statement, which may need a signature
+	extended          bool // the text is a Parse's
+	settingCalls      []settingCall
+	statementCount    int  // of the text
+	needsPlanStandIn  bool // it is an EXPLAIN of what reads tables
 
 	currentOfEnd int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
@@ -115,7 +119,7 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	case *sqltext.Node_TransactionStmt:
 		effect = w.transactionStmt(n.TransactionStmt)
 	case *sqltext.Node_VariableSetStmt:
-		effect = w.variableSetStmt(n.VariableSetStmt)
+		effect = w.variableSetStmt(n.VariableSetStmt, raw)
 	case *sqltext.Node_VariableShowStmt:
 		w.variableShowStmt(n.VariableShowStmt)
 	case *sqltext.Node_DeallocateStmt:
@@ -131,7 +135,7 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	case *sqltext.Node_ClosePortalStmt:
 		effect = w.closePortalStmt(n.ClosePortalStmt, raw)
 	case *sqltext.Node_ExplainStmt:
-		w.explainStmt(n.ExplainStmt)
+		w.explainStmt(n.ExplainStmt, w.statementCount == 1)
 	case *sqltext.Node_DiscardStmt:
 		effect = w.discardStmt(n.DiscardStmt)
 	case *sqltext.Node_UnlistenStmt:

@@ -216,7 +216,7 @@ func (f shadows) objects() []Object {
 	}
 	o.Make = filters
 	for _, s := range catalog.ShadowFunctions() {
-		if f.snap.HasCatalogFunction(s.Name) { // to_regtypemod came with 17
+		if s.InformationSchema || f.snap.HasCatalogFunction(s.Name) { // to_regtypemod came with 17
 			o.Make = append(o.Make, f.shadowFunction(s)...)
 		}
 		functions = append(functions, fmt.Sprintf("%s(%s)",

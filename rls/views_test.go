@@ -58,7 +58,7 @@ func TestViews(t *testing.T) {
 		w.want(agent, "SELECT title || matches FROM pgconsent_rows."+prefix+"public_top ORDER BY 1", "alone2,with Ada2")
 		w.want(agent, "SELECT name || present FROM pgconsent_rows."+prefix+"public_names", "Adtrue")
 		w.want(agent, "SELECT string_agg(relname, ',' ORDER BY relname) || count(definition) FROM pgconsent_rows."+
-			prefix+"public_relations", "names,relations,top0")
+			prefix+"public_relations", "names,relations,top3")
 		w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows."+prefix+"public_top", "0")
 		w.want(w.agent(user2), "SELECT name FROM pgconsent_rows."+prefix+"public_names", "Ev")
 	}
@@ -80,6 +80,12 @@ func TestViews(t *testing.T) {
 	w.want(w.super, "SELECT count(*) FROM pg_views WHERE schemaname LIKE 'pgconsent%'", "0")
 }
 
+// The definitions of views as agents see them.
+const (
+	seenOfTop   = " SELECT title,\n    matches\n   FROM public.top;"
+	seenOfNames = " SELECT name,\n    present\n   FROM public.names;"
+)
+
 func TestShadowsOfViews(t *testing.T) {
 	w := viewWorld(t, rls.Options{})
 	agent := w.agent(user1)
@@ -92,12 +98,17 @@ func TestShadowsOfViews(t *testing.T) {
 		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.names'::regclass ORDER BY attnum": "name,present",
 		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE " +
 			"table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
-		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NOT NULL": "0",
+		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NULL":   "0",
+		"SELECT view_definition FROM pgconsent_catalog.is_views WHERE table_name = 'top'": seenOfTop,
 		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' " +
 			"ORDER BY 1": "public.names,public.relations,public.top",
-		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NOT NULL":                                                       "0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NULL":                                                           "0",
+		"SELECT definition FROM pgconsent_catalog.pg_views WHERE viewname = 'top'":                                                           seenOfTop,
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.people'::regclass)":                                                                 "NULL",
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.names', true)":                                                                      seenOfNames,
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.beneath')":                                                                          "NULL",
 		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                 "0",
-		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    "NULL",
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    seenOfTop,
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public\\_%' AND relname NOT LIKE 'pg%' OR relname = 'beneath'": "0",
 	} {
 		w.want(agent, sql, want)

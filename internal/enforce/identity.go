@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -122,7 +123,7 @@ func (d *database) timeout() time.Duration {
 func (d *database) pinnedSettings() map[string]string {
 	path := make([]string, len(d.cfg.SearchPath))
 	for i, schema := range d.cfg.SearchPath {
-		path[i] = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+		path[i] = catalog.QuoteIdent(schema)
 	}
 	return map[string]string{
 		"search_path":                   strings.Join(path, ", "),

@@ -91,12 +91,25 @@ type probeResult struct {
 type fingerprints struct {
 	fingerprint, agentFingerprint string
 	catalogVersion                int64 // the version before they were read
+	writes                        int64 // to the catalogs, counted before they were read
 	at                            time.Time
 }
 
-// fingerprintAgain is how long the fingerprints are taken to be the same while the database, which tells of DDL,
-// tells of none.
-const fingerprintInterval = 5 * time.Second
+// areKept tells whether these fingerprints are taken for those of now.
+func (f fingerprints) areKept(catalogVersion, writes int64) bool {
+	interval := fingerprintInterval
+	if writes != f.writes {
+		interval = fingerprintIntervalOfWrite
+	}
+	return catalogVersion == f.catalogVersion && time.Since(f.at) < interval
+}
+
+// The fingerprints are taken to be the same while the database, which tells of DDL, tells of none: for as long as its
+// statistics count no write to the catalogs either, but for no longer than a minute; and else for five seconds.
+const (
+	fingerprintInterval        = time.Minute
+	fingerprintIntervalOfWrite = 5 * time.Second
+)
 
 // controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or
 // made by workers, as settings make them for large queries, take longer.
@@ -321,13 +334,16 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
-	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && o.catalogVersion == d.lastFingerprints.catalogVersion &&
-		time.Since(d.lastFingerprints.at) < fingerprintInterval {
+	writes, err := pgcatalog.Writes(ctx, d.conn)
+	if err != nil {
+		return o, err
+	}
+	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && d.lastFingerprints.areKept(o.catalogVersion, writes) {
 		o.fingerprint, o.agentFingerprint = d.lastFingerprints.fingerprint, d.lastFingerprints.agentFingerprint
 	} else if o.fingerprint, o.agentFingerprint, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return o, fmt.Errorf("catalog: %w", err)
 	} else {
-		d.lastFingerprints = fingerprints{o.fingerprint, o.agentFingerprint, o.catalogVersion, time.Now()}
+		d.lastFingerprints = fingerprints{o.fingerprint, o.agentFingerprint, o.catalogVersion, writes, time.Now()}
 	}
 	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
 		return o, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -60,6 +61,7 @@ type judgement struct {
 
 	mayDeclare         func(types []uint32) bool // nil: the text sets no condition on its parameters
 	mayCast            func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	checkValues        func(values [][]byte) *sqlstate.Error
 	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
 
@@ -198,6 +200,22 @@ func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types [
 	return s.Declare(ctx, plain, types)
 }
 
+// CheckValues judges the values of the parameters of v.
+func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
+	j, ok := v.Detail.(*judgement)
+	if !ok || j.checkValues == nil {
+		return refusal(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
+	}
+	err := j.checkValues(values)
+	if err == nil {
+		return v
+	}
+	refused := refusal(v.Original, verdict.Extended, v.Versions, err)
+	r := &refused.Detail.(*judgement).record
+	r.Tag, r.Fingerprint, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Functions
+	return refused
+}
+
 // withHardenedPlan is a verdict on a statement with declared parameter types: the server may have to convert the
 // parameters, and the conversion may raise an error.
 func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
@@ -248,7 +266,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		return judged
 	}
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
-		mayCast:            res.MayCast,
+		mayCast: res.MayCast, checkValues: res.CheckValues,
 		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,

@@ -56,16 +56,16 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	modes, control := modesOf(instance.Both, instance.Auto, instance.SignedViews), list
 	if !tier.IsNightly() {
 		modes = modes[number%len(modes):][:1]
-		list = everyThird(list, number)
+		list = everyFifth(list, number)
 	}
 	onTwins(t, schema(t, name), list, control, name+".sql", modes)
 }
 
-// everyThird is a third of a list, the same for one number.
-func everyThird[T any](list []T, number int) []T {
+// everyFifth is a fifth of a list, the same for one number.
+func everyFifth[T any](list []T, number int) []T {
 	var out []T
 	for i, item := range list {
-		if tier.Turn(i+number, 3) {
+		if tier.Turn(i+number, 5) {
 			out = append(out, item)
 		}
 	}

@@ -36,3 +36,49 @@ func TestDeclaredParameterTypes(t *testing.T) {
 		t.Errorf("the session after refusals: %s", a.Err)
 	}
 }
+
+// Settings are set by parameters as by literals, and by no way past the values: neither as another type nor by EXECUTE.
+func TestSettingsByParameters(t *testing.T) {
+	c := start(t, options{}).agent(t)
+	shown := func(a harness.Answer) string {
+		if a.Err != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 1 {
+			return a.Code + " " + a.Err
+		}
+		return a.Results[0].Rows[0]
+	}
+	const set = "SELECT set_config($1, $2, $3)"
+	for _, args := range [][]string{{"TimeZone", "Asia/Tokyo", "false"}, {"search_path", "public", "true"}} {
+		if got := shown(harness.AskExtended(c, set, asBytes(args)...)); got != args[1] {
+			t.Errorf("set_config of %v: %s", args, got)
+		}
+	}
+	if got := shown(harness.Ask(c, "SHOW TimeZone")); got != "Asia/Tokyo" {
+		t.Errorf("the time zone is %s", got)
+	}
+	for _, args := range [][]string{{"row_security", "off", "f"}, {"role", "postgres", "t"}, {"pgconsent.seal", "x", "f"}} {
+		if a := harness.AskExtended(c, set, asBytes(args)...); a.Code != "42501" {
+			t.Errorf("set_config of %v: %v", args, a)
+		}
+	}
+	if _, err := c.Prepare(t.Context(), "s", set, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a := harness.Ask(c, "EXECUTE s ('row_security', 'off', false)"); a.Code != "0A000" {
+		t.Errorf("EXECUTE of it: %v", a)
+	}
+	for _, oid := range []uint32{19, 1042} { // name cuts a value, bpchar leaves out blanks
+		if _, err := c.Prepare(t.Context(), "", "SELECT set_config($1, $2, false)", []uint32{oid}); codeOf(err) != "42501" {
+			t.Errorf("a parameter of the type with OID %d: %v", oid, err)
+		}
+	}
+	if got := shown(harness.Ask(c, "SHOW row_security")); got != "on" {
+		t.Errorf("row security is %s", got)
+	}
+}
+
+func asBytes(texts []string) (out [][]byte) {
+	for _, text := range texts {
+		out = append(out, []byte(text))
+	}
+	return out
+}

@@ -26,7 +26,7 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	case tier.Quick():
 		options.Schemas, options.Every, options.Spare = quickly, 4, 3
 	case !tier.IsNightly():
-		options.Every, options.Spare = 4, 3
+		options.Every, options.Spare = 8, 3
 	}
 	r := Run(t, options)
 	t.Log(r)

@@ -33,6 +33,10 @@ type Decider interface {
 	// those that Declare was called with.
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
+	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v itself,
+	// which was allowed, or a refusal. It is called where [Rewritten.ChecksValues] says so.
+	CheckValues(v *Verdict, values [][]byte) *Verdict
+
 	// Recheck judges v's text again if the versions it was decided under are no longer active. It returns v itself when
 	// nothing changed, a verdict with the same Text when the change does not affect the statement, and otherwise a refusal
 	// (0A000, "cached plan must not change result type"), upon which drivers prepare again.
@@ -207,6 +211,9 @@ type Rewritten struct {
 	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
 	ExpectsForms bool
 
+	// ChecksValues tells that Text sets settings to the values of parameters; see [Decider.CheckValues].
+	ChecksValues bool
+
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
 
@@ -321,6 +328,7 @@ const (
 	Executes               // EXECUTE: it does what the statement of that name does
 	Unseals                // RESET ALL: the session's seal is to be set again
 	CopiesIn               // COPY FROM STDIN: rows come from the client
+	Explains               // EXPLAIN EXECUTE: the statement of that name must be there
 	Discards               // DISCARD ALL: the same, and all prepared statements and portals are gone
 )
 

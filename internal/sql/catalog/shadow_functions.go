@@ -1,5 +1,10 @@
 package catalog
 
+import (
+	"fmt"
+	"slices"
+)
+
 // ShadowFunctionSpec describes a stand-in: a function of the same name, arguments and result in [ShadowSchema].
 type ShadowFunctionSpec struct {
 	Name        string
@@ -7,6 +12,8 @@ type ShadowFunctionSpec struct {
 	Returns     string
 	Query       string // a SQL query over $1, $2 …; "": the function returns null
 	OriginalToo bool   // calls of the original may go out too: the rewriter says which
+
+	InformationSchema bool // the original is in information_schema
 }
 
 // ShadowFunctions returns every stand-in.
@@ -20,6 +27,23 @@ WHERE c.oid OPERATOR(pg_catalog.=) $1 AND c.contype OPERATOR(pg_catalog.=) ANY (
 WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpred IS NULL
 AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`
 )
+
+// viewQuery is a query for a SELECT of the columns that agents see of a view, in the form of pg_get_viewdef. NULL: it is
+// no view that they see.
+func viewQuery(oid string) string {
+	const ident = "pg_catalog.quote_ident(%s::pg_catalog.text)"
+	ofColumn, ofSchema, ofName := fmt.Sprintf(ident, "a.attname"), fmt.Sprintf(ident, "n.nspname"), fmt.Sprintf(ident, "c.relname")
+	return `SELECT pg_catalog.concat(' SELECT ', pg_catalog.string_agg(` + ofColumn + `, E',\n    ' ORDER BY a.attnum),
+  E'\n   FROM ', ` + ofSchema + `, '.', ` + ofName + `, ';')
+FROM pgconsent_catalog.pg_class AS c
+JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+JOIN pgconsent_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
+WHERE c.oid OPERATOR(pg_catalog.=) ` + oid + ` AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['v', 'm']::pg_catalog."char"[])
+  AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
+GROUP BY n.nspname, c.relname`
+}
+
+const viewNamed = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
 
 // PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is
 // not there. So a name is not looked for where it has modifiers, or arguments, of what is not shown, or what looks like
@@ -52,7 +76,10 @@ const (
 	timestamptz = "pg_catalog.timestamptz"
 )
 
-var shadowFunctions = []ShadowFunctionSpec{
+var shadowFunctions = slices.Concat(describing, countsOfUse(), informationSchema)
+
+// describing stand for the functions that describe objects, and tell how large they are.
+var describing = []ShadowFunctionSpec{
 	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintQuery},
 	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintQuery},
 	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + indexFrom},
@@ -78,12 +105,14 @@ WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM 
 		`FROM pgconsent_catalog.pg_namespace AS n
 WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 
+	// Clients parse the definition of a view. They get one that says what agents see of it.
+	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(viewNamed)},
+	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text, Query: viewQuery(viewNamed)},
+
 	// Sources, expressions and comments are free text that may quote rows.
-	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text},
-	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text},
-	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text},
-	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text},
-	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text},
 	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_sqlbody", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_arg_default", Args: []string{oid, integer}, Returns: text},
@@ -116,8 +145,7 @@ WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 	// Where files are.
 	{Name: "pg_tablespace_location", Args: []string{oid}, Returns: text},
 
-	// Sizes count hidden rows, and so does what is counted of the use of tables and indexes.
-	{Name: "pg_stat_get_numscans", Args: []string{oid}, Returns: bigint},
+	// Sizes count hidden rows.
 	{Name: "pg_table_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass}, Returns: bigint},
 	{Name: "pg_relation_size", Args: []string{regclass, text}, Returns: bigint},
@@ -129,10 +157,52 @@ WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 	{Name: "pg_tablespace_size", Args: []string{name}, Returns: bigint},
 }
 
+// countsOfUse stand for the functions that tell how tables and indexes are used, hidden rows counted: as if nothing had
+// happened since the counters were reset.
+func countsOfUse() (out []ShadowFunctionSpec) {
+	for _, of := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched", "tuples_inserted",
+		"tuples_updated", "tuples_deleted", "tuples_hot_updated", "mod_since_analyze", "ins_since_vacuum", "blocks_fetched",
+		"blocks_hit", "vacuum_count", "autovacuum_count", "analyze_count", "autoanalyze_count"} {
+		out = append(out, ShadowFunctionSpec{Name: "pg_stat_get_" + of, Args: []string{oid}, Returns: bigint,
+			Query: "SELECT 0::" + bigint})
+	}
+	for _, of := range []string{"last_vacuum_time", "last_autovacuum_time", "last_analyze_time", "last_autoanalyze_time"} {
+		out = append(out, ShadowFunctionSpec{Name: "pg_stat_get_" + of, Args: []string{oid}, Returns: timestamptz})
+	}
+	return out
+}
+
+// rowsOfShadows are the row types of the views that agents read in place of pg_attribute and pg_type.
+var rowsOfShadows = []string{"pgconsent_catalog.pg_attribute", "pgconsent_catalog.pg_type"}
+
+// informationSchema stand for the functions of information_schema that take rows of the catalogs: PostgREST calls them.
+var informationSchema = []ShadowFunctionSpec{
+	{Name: "_pg_truetypid", InformationSchema: true, Args: rowsOfShadows, Returns: oid, Query: `SELECT ` + ofDomain +
+		` THEN ($2).typbasetype ELSE ($1).atttypid END`},
+	{Name: "_pg_truetypmod", InformationSchema: true, Args: rowsOfShadows, Returns: integer, Query: `SELECT ` + ofDomain +
+		` THEN ($2).typtypmod ELSE ($1).atttypmod END`},
+}
+
+const ofDomain = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
+
+// InformationFunction is the function that a call of one of information_schema becomes. False: agents may not call it.
+func InformationFunction(name string) (Name, bool) {
+	for _, f := range informationSchema {
+		if f.Name == name {
+			return Name{ShadowSchema, name}, true
+		}
+	}
+	return Name{"information_schema", name}, slices.Contains(calculating, name)
+}
+
+// calculating are the functions of information_schema that read nothing but their arguments.
+var calculating = []string{"_pg_expandarray", "_pg_char_max_length", "_pg_char_octet_length", "_pg_numeric_precision",
+	"_pg_numeric_precision_radix", "_pg_numeric_scale", "_pg_datetime_precision", "_pg_interval_type"}
+
 var shadowFunctionNames = func() map[string]bool {
 	set := map[string]bool{}
 	for _, f := range shadowFunctions {
-		if !f.OriginalToo {
+		if !f.OriginalToo && !f.InformationSchema {
 			set[f.Name] = true
 		}
 	}

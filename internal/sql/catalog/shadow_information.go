@@ -69,7 +69,7 @@ FROM pgconsent_catalog.pg_namespace AS n`,
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,
   n.nspname::information_schema.sql_identifier AS table_schema,
   c.relname::information_schema.sql_identifier AS table_name,
-  NULL::information_schema.character_data AS view_definition,
+  pgconsent_catalog.pg_get_viewdef(c.oid)::information_schema.character_data AS view_definition,
   CASE WHEN 'check_option=cascaded'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'CASCADED'
     WHEN 'check_option=local'::pg_catalog.text OPERATOR(pg_catalog.=) ANY (c.reloptions) THEN 'LOCAL' ` +
 			`ELSE 'NONE' END::information_schema.character_data AS check_option,
@@ -79,9 +79,7 @@ FROM pgconsent_catalog.pg_namespace AS n`,
 			`ELSE 'NO' END::information_schema.yes_or_no AS is_insertable_into,
   'NO'::information_schema.yes_or_no AS is_trigger_updatable,
   'NO'::information_schema.yes_or_no AS is_trigger_deletable,
-  'NO'::information_schema.yes_or_no AS is_trigger_insertable_into
-FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"`,
+  'NO'::information_schema.yes_or_no AS is_trigger_insertable_into` + relationsOfKind("v"),
 	},
 	{
 		Source: infoSchema("table_constraints"),

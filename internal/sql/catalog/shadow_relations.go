@@ -202,13 +202,14 @@ var filtered = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_views"),
-		Where:  "(t.schemaname, t.viewname) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
-		Keep:   []string{"schemaname", "viewname", "viewowner"},
+		Query: `SELECT n.nspname AS schemaname, c.relname AS viewname, pg_catalog.pg_get_userbyid(c.relowner) AS viewowner,
+  pgconsent_catalog.pg_get_viewdef(c.oid) AS definition` + relationsOfKind("v"),
 	},
 	{
 		Source: pgCatalog("pg_matviews"),
-		Where:  "(t.schemaname, t.matviewname) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
-		Keep:   []string{"schemaname", "matviewname", "matviewowner", "tablespace", "hasindexes", "ispopulated"},
+		Query: `SELECT n.nspname AS schemaname, c.relname AS matviewname, pg_catalog.pg_get_userbyid(c.relowner) AS matviewowner,
+  NULL::pg_catalog.name AS tablespace, c.relhasindex AS hasindexes, c.relispopulated AS ispopulated,
+  pgconsent_catalog.pg_get_viewdef(c.oid) AS definition` + relationsOfKind("m"),
 	},
 	{
 		Source: pgCatalog("pg_indexes"),
@@ -220,6 +221,13 @@ JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE i.oid` + shownRelation,
 	},
+}
+
+// relationsOfKind are the relations c of a kind that agents see, and their schemas n.
+func relationsOfKind(kind string) string {
+	return `
+FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.relkind OPERATOR(pg_catalog.=) '` + kind + `'::pg_catalog."char"`
 }
 
 // masked is an attribute of a masked column, whose type may be another: that of the view's column.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/test/tier"
@@ -164,7 +166,8 @@ ALTER TYPE mood RENAME TO temper
 ALTER ROLE one_role RENAME TO other_role
 ALTER SCHEMA public RENAME TO elsewhere`, "\n")
 
-// Whatever changes what is loaded changes the fingerprint: nobody loads again while that stays.
+// Whatever changes what is loaded changes the fingerprint, and the count of writes that the session has reported: nobody
+// loads again while these stay.
 func TestNothingIsLoadedThatTheFingerprintDoesNotTell(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -179,11 +182,30 @@ func TestNothingIsLoadedThatTheFingerprintDoesNotTell(t *testing.T) {
 		}
 		return f, load(t, conn).Version()
 	}
+	watcher, err := pgx.ConnectConfig(t.Context(), conn.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Close(context.Background())
+	written := func() int64 {
+		t.Helper()
+		exec(t, conn, "SELECT pg_stat_force_next_flush()")
+		n, err := pgcatalog.Writes(context.Background(), watcher)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 	fingerprint, version := look()
-	same := 0
+	same, writes := 0, written()
 	for _, sql := range changed {
 		exec(t, conn, roles.Replace(sql))
 		f, v := look()
+		now := written()
+		if f != fingerprint && now == writes {
+			t.Errorf("%s: the fingerprint is another, and no write is counted", sql)
+		}
+		writes = now
 		switch {
 		case v == version:
 			same++
