@@ -167,8 +167,12 @@ func (o *answers) isReadWhole(typ byte) bool {
 	case 'E', 'N', 'S', 'Z', 'A':
 		return true
 	case 'C':
-		q, ok := o.current().(*queryEntry)
-		return ok && q.steps != nil
+		e := o.current()
+		if e == nil || e.exec() == nil {
+			return false
+		}
+		q, ok := e.(*queryEntry)
+		return ok && q.steps != nil || e.exec().completion() != nil
 	}
 	return false
 }

@@ -106,7 +106,7 @@ func (c *claims) apply(e verdict.Effect) {
 		if e.Claim != nil {
 			c.set(e.Name, e.Claim)
 		}
-	case verdict.Unseals:
+	case verdict.ResetsSettings:
 		c.reset()
 	case verdict.Discards: // PostgreSQL commits it as it completes: no error behind it in a pipeline undoes it
 		c.reset()
@@ -143,7 +143,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 			if effect.Claim != nil {
 				return true
 			}
-		case verdict.Unseals, verdict.Discards:
+		case verdict.ResetsSettings, verdict.Discards:
 			return true
 		case verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
 			if c.pending {

@@ -129,6 +129,27 @@ func (x *execution) completeStatement(o *answers) {
 	x.completed++
 }
 
+// completion is what the client gets in place of the CommandComplete of the statement that runs now; nil: the server's.
+func (x *execution) completion() []byte {
+	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
+		return nil
+	}
+	e := x.verdict.Effects[x.completed]
+	if e.CommandTag == "" {
+		return nil
+	}
+	return appendCommandComplete(nil, e.CommandTag)
+}
+
+// raises tells whether a notice is the one that the statement which runs now raises for the client.
+func (x *execution) raises(code sqlstate.Code, message string) bool {
+	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
+		return false
+	}
+	n := x.verdict.Effects[x.completed].Notice
+	return n != nil && n.Code == code && n.Message == message
+}
+
 // copiesIn tells whether the statement that runs now is the client's COPY FROM STDIN.
 func (x *execution) copiesIn() bool {
 	return !x.own && x.verdict != nil && x.completed < len(x.verdict.Effects) &&

@@ -87,10 +87,15 @@ func (f *fields) notice() []byte {
 	if !passingNotices[code] || f.truncated || f.context != "" || namesPgconsent(f.message) {
 		return nil
 	}
+	return f.plainNotice()
+}
+
+// plainNotice is the notice without its place and its other fields.
+func (f *fields) plainNotice() []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity:            f.severity,
 		SeverityUnlocalized: f.unlocalised,
-		Code:                string(code),
+		Code:                string(f.code()),
 		Message:             f.message,
 	}).Encode(nil)
 	if err != nil {

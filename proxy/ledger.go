@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -184,8 +185,8 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 		l.confirmDeclared(x, i)
 	case verdict.Closes:
 		l.closePortal(effects[i].Name)
-	case verdict.Unseals:
-		if len(effects) == 1 {
+	case verdict.ResetsSettings:
+		if !slices.ContainsFunc(effects, holdsByDefault) {
 			l.holds.reset = x
 		}
 	case verdict.Discards:

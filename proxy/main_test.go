@@ -139,7 +139,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 					e.SnapshotHold = verdict.SessionHoldsSnapshot
 				}
 			case upper == "RESET ALL":
-				e.Kind = verdict.Unseals
+				e.Kind, e.Reads, e.CommandTag, t = verdict.ResetsSettings, true, "RESET", verdict.ResetSettings
 			case upper == "DISCARD ALL":
 				e.Kind = verdict.Discards
 			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):

@@ -150,3 +150,7 @@ func appendExecute(dst []byte, portal string, rows uint32) []byte {
 }
 
 var zero = []byte{0}
+
+func appendCommandComplete(dst []byte, tag string) []byte {
+	return appendMessage(dst, 'C', []byte(tag), []byte{0})
+}

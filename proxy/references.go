@@ -83,8 +83,10 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 		if e.Claim != nil {
 			return n.changeClaim(e.Name)
 		}
-	case verdict.Unseals, verdict.Discards:
-		return n.dropSeal(e.Kind)
+	case verdict.ResetsSettings:
+		return n.changeClaim("all")
+	case verdict.Discards:
+		return n.dropSeal()
 	}
 	return nil, nil
 }
@@ -222,12 +224,12 @@ func (r *requests) hasUnreadHold() (bool, error) {
 }
 
 // dropSeal refuses to take the seal away inside a transaction.
-func (n *nameResolver) dropSeal(kind verdict.EffectKind) (*sqlstate.Error, error) {
+func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 	if err := n.r.flush(); err != nil {
 		return nil, err
 	}
 	if n.r.group.executes > 0 || !n.r.ledger.waitTxStatus() {
-		return resetInTx(kind), nil
+		return discardInTx(), nil
 	}
 	n.dropsSeal = true
 	return nil, nil

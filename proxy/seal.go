@@ -180,16 +180,12 @@ func endAlone() *sqlstate.Error {
 			"transaction has lasted long.")
 }
 
-// resetInTx is the refusal of a statement that takes the seal away where it could not be set again.
-func resetInTx(kind verdict.EffectKind) *sqlstate.Error {
-	hint := "It takes the session's identity away, which pgconsent sets again before the next transaction. In a " +
-		"pipeline, send it with a Sync of its own."
-	if kind == verdict.Discards {
-		return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
-			"DISCARD ALL cannot run inside a transaction block").WithHint("%s", hint)
-	}
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
-		"RESET ALL is not available to agents inside a transaction block").WithHint("%s", hint)
+// discardInTx is the refusal of DISCARD ALL where the seal, which it takes away, could not be set again.
+func discardInTx() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
+		"DISCARD ALL cannot run inside a transaction block").
+		WithHint("It takes the session's identity away, which pgconsent sets again before the next transaction. In a " +
+			"pipeline, send it with a Sync of its own.")
 }
 
 func sealExpired() *sqlstate.Error {

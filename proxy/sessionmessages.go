@@ -20,11 +20,11 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	case 'N': // NoticeResponse
 		put = o.notice(body)
 		o.retried.others = o.retried.others || len(put) > 0
-	case 'C': // CommandComplete, of a step
+	case 'C': // CommandComplete, of a step or of what has another tag for the client
 		if more > 0 {
 			return desync(errors.New("CommandComplete is too long"))
 		}
-		put, err = o.stepCompleted(o.current().(*queryEntry), bytes.Clone((*o.buf)[o.r:o.r+n]))
+		put, err = o.completed(bytes.Clone((*o.buf)[o.r : o.r+n]))
 	case 'A': // NotificationResponse
 		// It tells what other sessions do.
 	case 'S': // ParameterStatus
@@ -48,6 +48,21 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	o.out = append(o.out, put...)
 	o.tail.bytes, o.tail.skip = more, true
 	return nil
+}
+
+// completed takes a CommandComplete that is read whole and returns what the client gets of it.
+func (o *answers) completed(message []byte) ([]byte, *sqlstate.Error) {
+	length := len(message) - headerSize
+	if other := o.current().exec().completion(); other != nil {
+		message = other
+	}
+	if q, ok := o.current().(*queryEntry); ok && q.steps != nil {
+		return o.stepCompleted(q, message)
+	}
+	if err := o.answer('C', length); err != nil || o.tail.skip {
+		return nil, err
+	}
+	return message, nil
 }
 
 // readyForQuery takes a ReadyForQuery, and puts in front of it what the client gets with it.
@@ -201,6 +216,9 @@ func (o *answers) notice(body []byte) []byte {
 			st.inBlock = true
 			return nil
 		}
+	}
+	if e != nil && e.exec() != nil && e.exec().raises(f.code(), f.message) {
+		return f.plainNotice()
 	}
 	return f.notice()
 }

@@ -40,6 +40,8 @@ type snapshotHolds struct {
 	reset     *execution // has reset all settings, in the transaction that is in progress
 }
 
+func holdsByDefault(e verdict.Effect) bool { return e.SnapshotHold == verdict.SessionHoldsSnapshot }
+
 // ready applies a ReadyForQuery.
 func (h *snapshotHolds) ready(status byte) {
 	if h.reset == nil {

@@ -25,19 +25,20 @@ func (w *walker) unlistenStmt() verdict.Effect {
 	return verdict.Effect{}
 }
 
-// checkResets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's
-// seal, which they take away. The proxy can set the seal only between messages, outside of transactions.
-func checkResets(effects []verdict.Effect) *sqlstate.Error {
+// checkDiscards refuses DISCARD ALL where something of the same message could run without the session's seal, which it
+// takes away. The proxy can set the seal only between messages, outside of transactions. Nor does PostgreSQL take it
+// among other statements.
+func checkDiscards(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {
 		switch e.Kind {
 		case verdict.BeginsTx, verdict.EndsTx:
 			transaction = true
-		case verdict.Unseals, verdict.Discards:
+		case verdict.Discards:
 			if transaction || i+1 < len(effects) {
 				return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
-					"RESET ALL and DISCARD ALL must stand at the end of a message, outside transactions").
-					WithHint("They take the session's identity away, which pgconsent sets again before the next message.")
+					"DISCARD ALL must stand at the end of a message, outside transactions").
+					WithHint("It takes the session's identity away, which pgconsent sets again before the next message. RESET ALL leaves it.")
 			}
 		}
 	}

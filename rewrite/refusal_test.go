@@ -115,7 +115,7 @@ func TestRefusedWithCode(t *testing.T) {
 		{"0A000", "SELECT current_database.a.b.c.d FROM people"},
 		{"0A000", "SELECT pg_catalog.pg_catalog.lower('x')"},
 		{"0A000", "EXPLAIN ANALYZE SELECT * FROM memories"},
-		{"0A000", "DECLARE c CURSOR FOR SELECT 1; RESET ALL; FETCH c"},
+		{"0A000", "DECLARE c CURSOR FOR SELECT 1; DISCARD ALL; FETCH c"},
 		{"42501", "PREPARE q AS DELETE FROM people"},
 		{"42501", "PREPARE q AS SELECT * FROM secrets"},
 		{"42501", "PREPARE q (xid) AS SELECT $1"},
@@ -131,9 +131,9 @@ func TestRefusedWithCode(t *testing.T) {
 		{"0A000", "EXPLAIN CREATE TABLE a AS SELECT * FROM people"},
 
 		{"0A000", "EXPLAIN (SETTINGS) SELECT 1"},
-		{"0A000", "RESET ALL; SELECT 1"},
 		{"0A000", "DISCARD ALL; SELECT 1"},
-		{"0A000", "BEGIN; RESET ALL"},
+		{"0A000", "DISCARD ALL; SELECT 1"},
+		{"0A000", "BEGIN; DISCARD ALL"},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
 		if refused == nil {

@@ -437,3 +437,12 @@ func parseExpression(sql string) *sqltext.Node {
 	}
 	return targets[0].GetResTarget().GetVal()
 }
+
+// parseStatement returns the tree of a statement of ours.
+func parseStatement(sql string) *sqltext.Node {
+	tree, refused := sqltext.Parse(sql)
+	if refused != nil || len(tree.Stmts) != 1 {
+		return nil
+	}
+	return tree.Stmts[0].GetStmt()
+}

@@ -133,7 +133,7 @@ func TestTagsAndEffects(t *testing.T) {
 		{"CLOSE c", "CLOSE", []verdict.Effect{{Kind: verdict.Closes, Name: "c"}}},
 		{"CLOSE ALL", "CLOSE", []verdict.Effect{{Kind: verdict.Closes}}},
 		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.Discards}}},
-		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.Unseals}}},
+		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.ResetsSettings, Reads: true, CommandTag: "RESET"}}},
 		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx, SnapshotHold: verdict.TransactionHoldsSnapshot}}},
 		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{Reads: true, Writes: true}, reads, reads}},
 		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi",
@@ -172,8 +172,9 @@ func TestTagsAndEffects(t *testing.T) {
 			}
 		}
 	}
-	// What takes the seal away is the last of a message and outside transactions, whatever stands before it.
-	for _, last := range []string{"RESET ALL", "DISCARD ALL"} {
+	// What takes the seal away is the last of a message and outside transactions, whatever stands before it. RESET ALL
+	// leaves it.
+	for _, last := range []string{"DISCARD ALL"} {
 		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
 			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
 			if _, refused := r.Rewrite(sql, false); refused == nil {

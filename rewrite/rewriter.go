@@ -163,7 +163,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	if w.needsPlanStandIn {
 		return r.explainStandIn(source, tree, extended)
 	}
-	if refused := checkResets(result.Effects); refused != nil {
+	if refused := checkDiscards(result.Effects); refused != nil {
 		return result, refused
 	}
 	// The walk must have seen every node: a second, generic walk counts the nodes of the tree.

@@ -52,7 +52,9 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			w.refuse(refusal("VariableSetStmt(TRANSACTION SNAPSHOT)"))
 		}
 	case sqltext.VAR_RESET_ALL:
-		effect.Kind = verdict.Unseals
+		effect.Kind, effect.Reads, effect.CommandTag = verdict.ResetsSettings, true, "RESET"
+		first, last := w.firstToken(raw), w.lastToken(raw)
+		w.replace(first, last.End, verdict.ResetSettings, func() { raw.Stmt = parseStatement(verdict.ResetSettings) })
 	default:
 		w.refuse(refusal("VariableSetStmt"))
 	}

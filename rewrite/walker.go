@@ -140,6 +140,8 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		effect = w.discardStmt(n.DiscardStmt)
 	case *sqltext.Node_UnlistenStmt:
 		effect = w.unlistenStmt()
+	case *sqltext.Node_CreateExtensionStmt, *sqltext.Node_CreateSchemaStmt, *sqltext.Node_CreateStmt, *sqltext.Node_IndexStmt:
+		effect = w.createStmt(raw)
 	default:
 		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}

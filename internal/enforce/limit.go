@@ -57,7 +57,7 @@ func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 	out.mayReturnRows = mayReturnRows(v, runs)
 	for i, e := range v.Effects {
 		switch e.Kind {
-		case verdict.BeginsTx, verdict.EndsTx, verdict.Deallocates, verdict.Closes, verdict.Unseals, verdict.Discards:
+		case verdict.BeginsTx, verdict.EndsTx, verdict.Deallocates, verdict.Closes, verdict.ResetsSettings, verdict.Discards:
 		case verdict.Prepares, verdict.Declares:
 			out.statements++
 		default:

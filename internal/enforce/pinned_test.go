@@ -32,7 +32,7 @@ func TestPinnedSettings(t *testing.T) {
 		}
 	}
 	for name, value := range map[string]string{ // what the walls are built on
-		"search_path": `"public"`, "client_encoding": "UTF8", "standard_conforming_strings": "on",
+		"search_path": "public", "client_encoding": "UTF8", "standard_conforming_strings": "on",
 		"backslash_quote": "safe_encoding", "transform_null_equals": "off",
 		"row_security": "on", "default_transaction_isolation": "read committed",
 		"from_collapse_limit": "12", "join_collapse_limit": "12", // and how they are planned: four tables under rules are nine and more

@@ -106,6 +106,8 @@ func TestResets(t *testing.T) {
 	want := harness.Ask(c, count).String()
 	for _, reset := range []string{
 		`DISCARD ALL`, `RESET ALL`, `discard all;`, `SELECT 1; RESET ALL`, "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
+		`SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP`,
+		`BEGIN; RESET ALL; COMMIT`, `RESET ALL; ` + count,
 		`DISCARD PLANS`, `DISCARD TEMP; DISCARD SEQUENCES`, `DEALLOCATE ALL`,
 	} {
 		if a := harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+count); a.Err != "" {
@@ -175,20 +177,53 @@ func TestResets(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for sql, code := range map[string]string{
-		`BEGIN; DISCARD ALL`: "0A000", `DISCARD ALL; ` + count: "0A000", `RESET ALL; ` + count: "0A000",
-	} {
+	for sql, code := range map[string]string{`BEGIN; DISCARD ALL`: "0A000", `DISCARD ALL; ` + count: "0A000"} {
 		if a := harness.Ask(c, sql); a.Code != code {
 			t.Errorf("%s: %s, want %s", sql, a, code)
 		}
 		harness.Ask(c, `ROLLBACK`)
 	}
-	for reset, code := range map[string]string{`DISCARD ALL`: "25001", `RESET ALL`: "0A000"} {
-		harness.Ask(c, `BEGIN`)
-		if a := harness.Ask(c, reset); a.Code != code {
-			t.Errorf("%s in a transaction: %s, want %s", reset, a, code)
+	harness.Ask(c, `BEGIN`)
+	if a := harness.Ask(c, `DISCARD ALL`); a.Code != "25001" {
+		t.Errorf("DISCARD ALL in a transaction: %s", a)
+	}
+	harness.Ask(c, `ROLLBACK`)
+	// RESET ALL ends with its transaction, and what stands behind it in a pipeline has the identity still.
+	harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'`)
+	for _, step := range []struct{ sql, want string }{
+		{`BEGIN`, "BEGIN"}, {`RESET ALL`, "RESET"}, {count, want}, {`SHOW TimeZone`, "UTC"}, {`ROLLBACK`, "ROLLBACK"}, {`SHOW TimeZone`, "Tokyo"},
+	} {
+		if a := harness.Ask(c, step.sql); a.Err != "" || !strings.Contains(a.String(), step.want) {
+			t.Errorf("%s: %s, want %s", step.sql, a, step.want)
 		}
-		harness.Ask(c, `ROLLBACK`)
+	}
+	p = c.StartPipeline(ctx)
+	for _, sql := range []string{`RESET ALL`, count, `SHOW TimeZone`} {
+		p.SendQueryParams(sql, nil, nil, nil, nil)
+	}
+	if err := p.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var answered []string
+	for len(answered) < 3 {
+		r, err := p.GetResults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rr, ok := r.(*pgconn.ResultReader); ok {
+			read := rr.Read()
+			row := read.CommandTag.String()
+			if len(read.Rows) > 0 {
+				row = string(read.Rows[0][0])
+			}
+			answered = append(answered, row)
+		}
+	}
+	if answered[0] != "RESET" || !strings.Contains(want, "\n"+answered[1]+"\n") || answered[2] != "UTC" {
+		t.Errorf("behind RESET ALL in a pipeline: %v", answered)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if got := harness.Ask(c, count).String(); got != want {
 		t.Errorf("at the end: %s", got)

@@ -255,6 +255,12 @@ type Effect struct {
 
 	Returns bool // it may send rows; of what runs others by name, those may
 
+	// CommandTag is what the client gets as the command tag; "": what the server says.
+	CommandTag string
+
+	// Notice is one that the statement raises and that passes to the client; nil: none of a function's own does.
+	Notice *Notice
+
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it
 	// takes any other; its Text is that of the whole message.
 	Body   *Verdict
@@ -268,6 +274,12 @@ type Effect struct {
 
 	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
 	Undoes bool   // of EndsTx: it is a ROLLBACK
+}
+
+// Notice is a notice in PostgreSQL's words.
+type Notice struct {
+	Code    sqlstate.Code
+	Message string
 }
 
 // Claim is the new value of a setting that the policy maps to an attribute.
@@ -292,7 +304,7 @@ func ClaimsChangeWithin(effects []Effect) bool {
 			break
 		}
 		switch e.Kind {
-		case EndsTx, Rewinds, Unseals, Discards:
+		case EndsTx, Rewinds, ResetsSettings, Discards:
 			return true
 		case ChangesGUC:
 			if e.Claim != nil {
@@ -303,33 +315,28 @@ func ClaimsChangeWithin(effects []Effect) bool {
 	return false
 }
 
-// Resets tells whether a text removes the seal, and does nothing else.
-func Resets(effects []Effect) bool {
-	return len(effects) == 1 && (effects[0].Kind == Unseals || effects[0].Kind == Discards)
-}
-
 // EffectKind is the kind of an Effect.
 type EffectKind int
 
 // The effects statements of this version can have.
 const (
-	NoEffect    EffectKind = iota
-	BeginsTx               // BEGIN, START TRANSACTION
-	EndsTx                 // COMMIT, ROLLBACK
-	Saves                  // SAVEPOINT
-	Releases               // RELEASE
-	Rewinds                // ROLLBACK TO
-	ChangesGUC             // SET, RESET
-	Deallocates            // DEALLOCATE
-	Prepares               // PREPARE
-	Declares               // DECLARE
-	Fetches                // FETCH, MOVE: it does what the query of that cursor does
-	Closes                 // CLOSE
-	Executes               // EXECUTE: it does what the statement of that name does
-	Unseals                // RESET ALL: the session's seal is to be set again
-	CopiesIn               // COPY FROM STDIN: rows come from the client
-	Explains               // EXPLAIN EXECUTE: the statement of that name must be there
-	Discards               // DISCARD ALL: the same, and all prepared statements and portals are gone
+	NoEffect       EffectKind = iota
+	BeginsTx                  // BEGIN, START TRANSACTION
+	EndsTx                    // COMMIT, ROLLBACK
+	Saves                     // SAVEPOINT
+	Releases                  // RELEASE
+	Rewinds                   // ROLLBACK TO
+	ChangesGUC                // SET, RESET
+	Deallocates               // DEALLOCATE
+	Prepares                  // PREPARE
+	Declares                  // DECLARE
+	Fetches                   // FETCH, MOVE: it does what the query of that cursor does
+	Closes                    // CLOSE
+	Executes                  // EXECUTE: it does what the statement of that name does
+	ResetsSettings            // RESET ALL, which leaves the session's seal: see [ResetSettings]
+	CopiesIn                  // COPY FROM STDIN: rows come from the client
+	Explains                  // EXPLAIN EXECUTE: the statement of that name must be there
+	Discards                  // DISCARD ALL: the seal, all settings, prepared statements and portals are gone
 )
 
 // SnapshotHold tells what keeps one snapshot for more than a statement.

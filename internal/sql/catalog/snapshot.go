@@ -26,6 +26,8 @@ type Spec struct {
 	CatalogFunctions    map[string]bool // names in pg_catalog
 	CatalogOperators    map[string]bool // names in pg_catalog
 	InfoSchemaFunctions map[string]bool // names in information_schema
+
+	Extensions []string // installed, sorted
 }
 
 // Snapshot answers questions about names. It is immutable: a caller must not change what it returns.
@@ -251,6 +253,9 @@ func (s *Snapshot) HasCatalogFunction(name string) bool { return s.spec.CatalogF
 
 // HasInfoSchemaFunction tells whether information_schema has a function of that name.
 func (s *Snapshot) HasInfoSchemaFunction(name string) bool { return s.spec.InfoSchemaFunctions[name] }
+
+// HasExtension tells whether an extension is installed.
+func (s *Snapshot) HasExtension(name string) bool { return slices.Contains(s.spec.Extensions, name) }
 
 // TypesNamed returns every type that the name could mean, those of pg_catalog included.
 func (s *Snapshot) TypesNamed(schema, name string) []*Type {

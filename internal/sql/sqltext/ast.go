@@ -89,6 +89,10 @@ type (
 	ExecuteStmt               = pg_query.ExecuteStmt
 	PrepareStmt               = pg_query.PrepareStmt
 	UnlistenStmt              = pg_query.UnlistenStmt
+	CreateExtensionStmt       = pg_query.CreateExtensionStmt
+	CreateSchemaStmt          = pg_query.CreateSchemaStmt
+	CreateStmt                = pg_query.CreateStmt
+	IndexStmt                 = pg_query.IndexStmt
 	WindowDef                 = pg_query.WindowDef
 	WithClause                = pg_query.WithClause
 	XmlExpr                   = pg_query.XmlExpr
@@ -174,6 +178,10 @@ type (
 	Node_ExecuteStmt               = pg_query.Node_ExecuteStmt
 	Node_PrepareStmt               = pg_query.Node_PrepareStmt
 	Node_UnlistenStmt              = pg_query.Node_UnlistenStmt
+	Node_CreateExtensionStmt       = pg_query.Node_CreateExtensionStmt
+	Node_CreateSchemaStmt          = pg_query.Node_CreateSchemaStmt
+	Node_CreateStmt                = pg_query.Node_CreateStmt
+	Node_IndexStmt                 = pg_query.Node_IndexStmt
 	Node_WindowDef                 = pg_query.Node_WindowDef
 	Node_WithClause                = pg_query.Node_WithClause
 	Node_XmlExpr                   = pg_query.Node_XmlExpr

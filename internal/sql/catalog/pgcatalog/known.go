@@ -108,6 +108,11 @@ func (l *loader) readKnown(ctx context.Context) error {
 }
 
 func (l *loader) readExtensions(ctx context.Context) error {
+	if err := l.tx.QueryRow(ctx,
+		`SELECT COALESCE(array_agg(e.extname::text ORDER BY e.extname::text COLLATE "C"), '{}') FROM pg_extension AS e`).
+		Scan(&l.spec.Extensions); err != nil {
+		return err
+	}
 	l.known.extensions = map[object]string{}
 	var (
 		member    object

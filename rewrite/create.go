@@ -1,0 +1,107 @@
+package rewrite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// raiseNotice is what runs in place of a CREATE … IF NOT EXISTS of what is there: it fails in a failed transaction, and
+// raises the notice if the session wants notices.
+func raiseNotice(n *verdict.Notice) string {
+	return fmt.Sprintf("DO LANGUAGE plpgsql $pgconsent$BEGIN RAISE NOTICE USING ERRCODE = '%s', MESSAGE = %s; END$pgconsent$",
+		n.Code, catalog.QuoteLiteral(n.Message))
+}
+
+// createStmt answers CREATE … IF NOT EXISTS of what is there and visible to agents as PostgreSQL does, by a notice. It
+// runs nothing of it, so that no event trigger sees it. All else is refused, whether it is there or not.
+func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
+	notice, tag := w.alreadyThere(raw.GetStmt())
+	if notice == nil || strings.Contains(notice.Message, "$") { // nothing ends the text early
+		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
+		return verdict.Effect{}
+	}
+	text := raiseNotice(notice)
+	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() {})
+	raw.Stmt = parseStatement(text) // at once: nothing looks at the statement as it was
+	counts, _ := sqltext.Count(raw.Stmt)
+	for kind, n := range counts {
+		w.nodeCounts[kind] += n
+	}
+	return verdict.Effect{CommandTag: tag, Notice: notice}
+}
+
+// alreadyThere is PostgreSQL's notice for what a statement need not create; nil: it would be created, or is hidden.
+func (w *walker) alreadyThere(stmt *sqltext.Node) (notice *verdict.Notice, tag string) {
+	there := func(code sqlstate.Code, kind, name string) *verdict.Notice {
+		return &verdict.Notice{Code: code, Message: kind + " \"" + name + "\" already exists, skipping"}
+	}
+	switch n := stmt.GetNode().(type) {
+	case *sqltext.Node_CreateExtensionStmt:
+		if s := n.CreateExtensionStmt; s.IfNotExists && w.snap.HasExtension(s.Extname) {
+			return there(sqlstate.DuplicateObject, "extension", s.Extname), "CREATE EXTENSION"
+		}
+	case *sqltext.Node_CreateSchemaStmt:
+		if s := n.CreateSchemaStmt; s.IfNotExists && len(s.SchemaElts) == 0 && w.isVisibleSchema(s.Schemaname) {
+			return there(sqlstate.DuplicateSchema, "schema", s.Schemaname), "CREATE SCHEMA"
+		}
+	case *sqltext.Node_CreateStmt:
+		if s := n.CreateStmt; s.IfNotExists {
+			if name, ok := w.visibleTarget(s.Relation); ok {
+				return there(sqlstate.DuplicateTable, "relation", name.Name), "CREATE TABLE"
+			}
+		}
+	case *sqltext.Node_IndexStmt:
+		if s := n.IndexStmt; s.IfNotExists && s.Idxname != "" {
+			table, ok := w.visibleTarget(s.Relation)
+			if ok && w.isVisibleIndex(table, s.Idxname) {
+				return there(sqlstate.DuplicateTable, "relation", s.Idxname), "CREATE INDEX"
+			}
+		}
+	}
+	return nil, ""
+}
+
+// isVisibleSchema tells whether the catalogs show a schema to agents because of what they see in it.
+func (w *walker) isVisibleSchema(name string) bool {
+	if slices.Contains(w.snap.SearchPath(), name) {
+		return true
+	}
+	for relation := range w.fragments {
+		if relation.Schema == name {
+			return true
+		}
+	}
+	return false
+}
+
+// visibleTarget is the relation of the policy that a name means where a table is made or indexed. Without a schema that
+// is one of the first schema of the path.
+func (w *walker) visibleTarget(v *sqltext.RangeVar) (catalog.Name, bool) {
+	path := w.snap.SearchPath()
+	name := catalog.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()}
+	if name.Schema == "" && len(path) > 0 {
+		name.Schema = path[0]
+	}
+	return name, v.GetCatalogname() == "" && v.GetRelpersistence() == "p" && w.fragments[name] != nil
+}
+
+// isVisibleIndex tells whether the catalogs show agents an index of a table by this name.
+func (w *walker) isVisibleIndex(table catalog.Name, name string) bool {
+	index := w.snap.ResolveIndex(table.Schema, name)
+	if index == nil || index.Table != table || !index.Plain {
+		return false
+	}
+	seen := w.fragments[table].visible
+	if seen == nil {
+		return true
+	}
+	return !slices.ContainsFunc(index.Columns, func(column string) bool {
+		return !slices.ContainsFunc(seen.Columns, func(c catalog.Column) bool { return c.Name == column })
+	})
+}
