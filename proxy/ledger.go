@@ -38,7 +38,8 @@ type ledger struct {
 	timer transactionTimer
 
 	names
-	claims claims
+	claims   claims
+	channels map[string]bool // that the client has listened to
 }
 
 // sealTime is when the session's seal expires, and the function to call when the database says otherwise: see
@@ -185,6 +186,11 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 		l.confirmDeclared(x, i)
 	case verdict.Closes:
 		l.closePortal(effects[i].Name)
+	case verdict.Listens:
+		if l.channels == nil {
+			l.channels = map[string]bool{}
+		}
+		l.channels[effects[i].Name] = true
 	case verdict.ResetsSettings:
 		if !slices.ContainsFunc(effects, holdsByDefault) {
 			l.holds.reset = x
@@ -195,6 +201,13 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 		l.holds.reset = x
 	}
 	return false
+}
+
+// hears tells whether the client has listened to a channel. Functions may listen for themselves.
+func (l *ledger) hears(channel string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.channels[channel]
 }
 
 // beginsLate tells whether one of these entries begins a transaction after the seal has expired, given that none is in

@@ -128,11 +128,12 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 
 // converse seals the session, greets the client and serves it.
 func (s *session) converse(server *pgconn.HijackedConn) error {
+	key := s.server.cancels.add(s)
+	defer s.server.cancels.remove(key)
+	s.shownPID = key.pid
 	if err := s.start(); err != nil {
 		return err
 	}
-	key := s.server.cancels.add(s)
-	defer s.server.cancels.remove(key)
 	if err := s.greet(server, key); err != nil {
 		return err
 	}

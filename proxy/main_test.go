@@ -140,6 +140,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				}
 			case upper == "RESET ALL":
 				e.Kind, e.Reads, e.CommandTag, t = verdict.ResetsSettings, true, "RESET", verdict.ResetSettings
+			case strings.HasPrefix(upper, "LISTEN "):
+				e.Kind, e.Name = verdict.Listens, strings.TrimSpace(t)[len("LISTEN "):]
 			case upper == "DISCARD ALL":
 				e.Kind = verdict.Discards
 			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):

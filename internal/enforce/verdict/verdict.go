@@ -335,6 +335,7 @@ const (
 	Executes                  // EXECUTE: it does what the statement of that name does
 	ResetsSettings            // RESET ALL, which leaves the session's seal: see [ResetSettings]
 	CopiesIn                  // COPY FROM STDIN: rows come from the client
+	Listens                   // LISTEN to a channel of this name: what is sent there is for the client
 	Explains                  // EXPLAIN EXECUTE: the statement of that name must be there
 	Discards                  // DISCARD ALL: the seal, all settings, prepared statements and portals are gone
 )
