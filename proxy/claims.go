@@ -70,6 +70,7 @@ func (c *claims) endTx(undone bool) {
 	c.current, c.onCommit, c.saved, c.pending, c.failed = c.committed, c.committed, nil, false, false
 }
 
+// savepoint applies SAVEPOINT.
 func (c *claims) savepoint(name string) {
 	c.saved = append(c.saved, savedClaims{name, c.current, c.onCommit})
 }
@@ -85,15 +86,17 @@ func (c *claims) find(name string) (int, bool) {
 	return 0, false
 }
 
-func (c *claims) release(name string) {
-	if i, ok := c.find(name); ok {
+// release applies RELEASE SAVEPOINT.
+func (c *claims) release(savepoint string) {
+	if i, ok := c.find(savepoint); ok {
 		c.saved = c.saved[:i]
 	}
 }
 
-func (c *claims) rewind(name string) {
+// rollbackTo applies ROLLBACK TO SAVEPOINT.
+func (c *claims) rollbackTo(savepoint string) {
 	c.failed = false
-	if i, ok := c.find(name); ok {
+	if i, ok := c.find(savepoint); ok {
 		c.current, c.onCommit = c.saved[i].current, c.saved[i].onCommit
 		c.saved = c.saved[:i+1]
 	}
@@ -119,8 +122,8 @@ func (c *claims) apply(e verdict.Effect) {
 		c.savepoint(e.Name)
 	case verdict.Releases:
 		c.release(e.Name)
-	case verdict.Rewinds:
-		c.rewind(e.Name)
+	case verdict.RollsBackTo:
+		c.rollbackTo(e.Name)
 	}
 }
 
@@ -145,7 +148,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 			}
 		case verdict.ResetsSettings, verdict.Discards:
 			return true
-		case verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
+		case verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
 			if c.pending {
 				return true
 			}

@@ -114,7 +114,7 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 		return true
 	case 'G': // CopyInResponse
 		// The client of a result that a limit has ended does not wait for it, and the server would wait for rows.
-		return o.cut.of == nil && o.ledger.startCopy(x)
+		return o.cut.of == nil && o.ledger.noteCopyRequested(x)
 	default:
 		// CopyBothResponse among them: no agent may start replication.
 		return false

@@ -223,7 +223,7 @@ func (l *ledger) beginsLate(entries []entry) bool {
 // sealed notes the seal that the session has from now on.
 func (l *ledger) sealed(s verdict.Seal) {
 	l.mu.Lock()
-	l.seal = sealTime{s.Expires, s.Late}
+	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
 }
 

@@ -82,7 +82,7 @@ func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
 // controlsTx tells whether a statement controls a transaction.
 func controlsTx(effect verdict.Effect) bool {
 	switch effect.Kind {
-	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
+	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
 		return true
 	}
 	return false

@@ -193,7 +193,7 @@ func (w *trackedTable) triggers() []Object {
 	default:
 		return nil
 	}
-	if w.relation.Name == predicate.RegistryTable {
+	if w.relation.Name == predicate.CurrentConsents {
 		// The registry records its changes itself, without renewals. A first record hides no row unless it is a refusal; a
 		// request for a partnership is none.
 		if w.insertCanHide {

@@ -9,10 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The functions of the sweeper.
+// Signatures of the sweeper's functions: the first lists the subjects whose rows are due, the second deletes or changes
+// rows of one subject.
 const (
-	sweepDue  = "pgconsent.sweep_due()"
-	sweepRows = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
+	listDueFunction   = "pgconsent.sweep_due()"
+	sweepRowsFunction = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
 // sweeps are functions for the lifecycles of the policy. sweep_due lists whose rows are due; sweep_rows deletes and
@@ -24,7 +25,7 @@ type sweeps struct{ *facts }
 func (f sweeps) objects() []Object {
 	o := newObject("functions of the sweeper",
 		"The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way.")
-	for _, function := range []string{sweepDue, sweepRows, sweepPreview, sweepTake, sweepMade} {
+	for _, function := range []string{listDueFunction, sweepRowsFunction, sweepPreviewFunction, sweepTakeFunction, sweepMadeFunction} {
 		o.drop("Take the functions of the sweeper away.", "DROP FUNCTION IF EXISTS "+function)
 	}
 	o.Make = slices.Clone(o.Drop)
@@ -73,8 +74,8 @@ BEGIN
   CASE sweep_rows.relation
 %s  END CASE;
 END $pgconsent_sweep$`, search, strings.Join(rows, "")))
-	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows))
-	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, f.control))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", listDueFunction, sweepRowsFunction))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", listDueFunction, sweepRowsFunction, f.control))
 	return []Object{o.Object}
 }
 

@@ -59,8 +59,9 @@ type judgement struct {
 	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
 	withoutSigning bool   // it was decided for the row security path only
 
-	mayDeclare         func(types []uint32) bool // nil: the text sets no condition on its parameters
-	mayCast            func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	mayDeclare func(types []uint32) bool // nil: the text sets no condition on its parameters
+	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	// judges the values that a Bind gives to parameters; nil: the verdict does not need it, see NeedsValueCheck
 	checkValues        func(values [][]byte) *sqlstate.Error
 	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
@@ -104,7 +105,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Rights:  v.state.rightsEpoch, Stale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},
-		Late: func() {
+		ReportExpired: func() {
 			late.Store(true)
 			s.db.requestProbe()
 		}}, nil

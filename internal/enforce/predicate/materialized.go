@@ -30,7 +30,8 @@ func (n Consent) MaterializedName() string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// MaterializedReady is the function that tells, by the name, whether the stored answers are complete.
+// MaterializedReady is the SQL function that takes a MaterializedName and tells whether the stored answers may be read:
+// they are complete, and this transaction has changed nothing that they depend on.
 const MaterializedReady = Schema + ".materialized_ready"
 
 // materializedOr reads the stored answer where it is complete, and otherwise evaluates live.

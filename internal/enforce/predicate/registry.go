@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// RegistryTable has the current records of the consent registry: the last one of each subject, grantee and scope.
-var RegistryTable = catalog.Name{Schema: Schema, Name: "consent_current"}
+// CurrentConsents has the current records of the consent registry: the last one of each subject, grantee and scope.
+var CurrentConsents = catalog.Name{Schema: Schema, Name: "consent_current"}
 
 // registry is the table as the base migrations make it. No snapshot has it, since agents and policies cannot name it.
 var registry = &catalog.Relation{
-	Name: RegistryTable, Kind: catalog.Table, PrimaryKey: []string{"subject", "grantee", "scope"},
+	Name: CurrentConsents, Kind: catalog.Table, PrimaryKey: []string{"subject", "grantee", "scope"},
 	Columns: []catalog.Column{
 		{Name: "subject", Type: "text", TypeOID: 25, NotNull: true}, {Name: "grantee", Type: "text", TypeOID: 25, NotNull: true},
 		{Name: "scope", Type: "text", TypeOID: 25, NotNull: true}, {Name: "number", Type: "bigint", TypeOID: 20, NotNull: true},
@@ -29,7 +29,7 @@ var registry = &catalog.Relation{
 	},
 }
 
-// RegistryRelation describes the columns of [RegistryTable] that rules read.
+// RegistryRelation describes the columns of [CurrentConsents] that rules read.
 func RegistryRelation() *catalog.Relation { return registry }
 
 // The streams of the registry.
@@ -311,7 +311,7 @@ func (w *writer) registeredSet(n Registered) string {
 
 // subjectConsents is the model of Registered for one subject.
 func (n Registered) subjectConsents(subject string, row Row, w World) bool {
-	records := w.Tables[RegistryTable]
+	records := w.Tables[CurrentConsents]
 	return slices.ContainsFunc(records, func(r Row) bool {
 		return r["subject"] == subject && n.isAbout(r, row, w) && n.consents(r, row, w) &&
 			!slices.ContainsFunc(records, func(no Row) bool {

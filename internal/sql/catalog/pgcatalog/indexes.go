@@ -11,25 +11,25 @@ import (
 
 // index is a row of pg_index. Columns are by their numbers, 0 for an expression.
 type index struct {
-	oid, relation    uint32
-	schema, name     string
-	methodOID        uint32
-	method           string
-	unique           bool
-	immediate        bool
-	valid            bool
-	excludes         bool
-	nullsNotDistinct bool
-	bytes            bool    // text columns are in the order of their bytes
-	columns          []int16 // those that are only included as well
-	keys             int     // how many of them are keys
-	classes          []uint32
-	collations       []uint32
-	expressions      *tree
-	condition        *tree
-	where            *string // the condition, as pg_get_expr writes it
-	dependsOn        []int16 // where it has expressions or a condition
-	constrained      []int16 // those that its constraint depends on, likewise
+	oid, relation     uint32
+	schema, name      string
+	methodOID         uint32
+	method            string
+	unique            bool
+	immediate         bool
+	valid             bool
+	excludes          bool
+	nullsNotDistinct  bool
+	bytes             bool    // text columns are in the order of their bytes
+	columns           []int16 // those that are only included as well
+	keys              int     // how many of them are keys
+	classes           []uint32
+	collations        []uint32
+	expressions       *tree
+	condition         *tree
+	where             *string // the condition, as pg_get_expr writes it
+	dependencyColumns []int16 // where it has expressions or a condition
+	constraintColumns []int16 // those that its constraint depends on, likewise
 }
 
 // trees are its expressions, and which rows it is about.
@@ -69,12 +69,12 @@ func (l *loader) readIndexFacts(ctx context.Context) error {
 		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY i.indrelid, c.relname`,
 		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
 			&i.excludes, &i.nullsNotDistinct, &i.bytes,
-			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependsOn, &i.constrained},
+			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
 		func() error {
 			i.expressions, i.condition = newTree(expressions), newTree(condition)
 			found := i
 			l.indexes = append(l.indexes, &found)
-			i.columns, i.classes, i.collations, i.where, i.dependsOn, i.constrained, expressions, condition = nil,
+			i.columns, i.classes, i.collations, i.where, i.dependencyColumns, i.constraintColumns, expressions, condition = nil,
 				nil, nil, nil, nil, nil, nil, nil
 			return nil
 		})
@@ -145,8 +145,8 @@ func (l *loader) setUnique(ctx context.Context) error {
 		key := catalog.Key{
 			Name: i.name,
 			Columns: l.columnsOf(i.relation, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependsOn, n) ||
-					slices.Contains(i.constrained, n)
+				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependencyColumns, n) ||
+					slices.Contains(i.constraintColumns, n)
 			}),
 			Equal: []string{}, NullsDistinct: []string{}, WhereColumns: []string{},
 		}

@@ -156,7 +156,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		for i, at := range l.attributes[g.relation] {
 			if at.number == g.number {
 				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
-					func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
+					func(n int16) bool { return n != g.number && slices.Contains(g.dependencyColumns, n) })
 			}
 		}
 	}

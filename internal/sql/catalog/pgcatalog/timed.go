@@ -46,17 +46,17 @@ var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp"
 
 // trigger is a row of pg_trigger.
 type trigger struct {
-	relation        uint32
-	functionOID     uint32
-	schema          string // of the function
-	kind            int16
-	internal        bool
-	when            *tree
-	keys, dependsOn []int16
-	keyed           []int16 // of one that may write the time: the columns of the table that are part of a key
-	body            string  // of its function in PL/pgSQL
-	language        uint32
-	arguments       string
+	relation                uint32
+	functionOID             uint32
+	schema                  string // of the function
+	kind                    int16
+	internal                bool
+	when                    *tree
+	keys, dependencyColumns []int16
+	keyed                   []int16 // of one that may write the time: the columns of the table that are part of a key
+	body                    string  // of its function in PL/pgSQL
+	language                uint32
+	arguments               string
 }
 
 // readTriggers reads the triggers that have a condition, or whose function is not PostgreSQL's own.
@@ -75,12 +75,12 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
 		JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed,
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependencyColumns, &t.keyed,
 			&body, &t.language, &t.arguments},
 		func() error {
 			t.when, t.body = newTree(when), string(body)
 			l.triggers = append(l.triggers, t)
-			when, body, t.keys, t.dependsOn, t.keyed = nil, nil, nil, nil, nil
+			when, body, t.keys, t.dependencyColumns, t.keyed = nil, nil, nil, nil, nil
 			return nil
 		})
 }

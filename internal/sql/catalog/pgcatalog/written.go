@@ -145,7 +145,7 @@ func (l *loader) setComputed(context.Context) error {
 		}
 		if fails || unsure {
 			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependsOn, n)
+				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependencyColumns, n)
 			})
 		}
 	}
@@ -155,21 +155,23 @@ func (l *loader) setComputed(context.Context) error {
 			(fails || l.through(k.unsure, t.when, t.relation)) {
 			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
 				func(n int16) bool {
-					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependsOn, n)
+					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
 				})
 		}
 	}
 	for _, g := range l.generated {
 		if !g.virtual && k.unsure(g.tree) {
 			l.addComputed(g.relation, "column", true, false,
-				func(n int16) bool { return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependsOn, n)) })
+				func(n int16) bool {
+					return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependencyColumns, n))
+				})
 		}
 	}
 	for _, p := range l.partitionKeys {
 		if k.unsure(p.tree) {
 			l.addComputed(p.relation, "partition", true, false, func(n int16) bool {
 				return p.tree.wholeRow() || slices.Contains(p.keys, n) ||
-					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependsOn, n)
+					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependencyColumns, n)
 			})
 		}
 	}
