@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// index is a row of pg_index. Columns are by their numbers, 0 for an expression.
+// index is a row of pg_index. Columns are given by their numbers; an expression has the number 0.
 type index struct {
 	oid, relation     uint32
 	schema, name      string
@@ -21,18 +21,18 @@ type index struct {
 	excludes          bool
 	nullsNotDistinct  bool
 	bytes             bool    // text columns are in the order of their bytes
-	columns           []int16 // those that are only included as well
-	keys              int     // how many of them are keys
+	columns           []int16 // key columns, then the columns that INCLUDE names
+	keys              int     // how many of the columns are key columns
 	classes           []uint32
 	collations        []uint32
 	expressions       *tree
 	condition         *tree
 	where             *string // the condition, as pg_get_expr writes it
-	dependencyColumns []int16 // where it has expressions or a condition
-	constraintColumns []int16 // those that its constraint depends on, likewise
+	dependencyColumns []int16 // columns it depends on; read only if it has expressions or a condition
+	constraintColumns []int16 // columns its constraint depends on; read only if the index has expressions or a condition
 }
 
-// trees are its expressions, and which rows it is about.
+// trees are the index's expressions and its condition.
 func (i *index) trees() []*tree {
 	var out []*tree
 	for _, t := range []*tree{i.expressions, i.condition} {
@@ -130,8 +130,9 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 	}
 }
 
-// setUnique tells relations what no two rows may share. The columns of expressions and predicates are those that the
-// index depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
+// setUnique tells relations what no two rows may share. The columns in expressions and conditions are the columns that
+// the index depends on. The index of a constraint depends on the constraint instead; it has expressions or a condition
+// only if the constraint is EXCLUDE.
 func (l *loader) setUnique(ctx context.Context) error {
 	equal, err := l.readEqual(ctx)
 	if err != nil {
@@ -175,8 +176,7 @@ func (l *loader) setUnique(ctx context.Context) error {
 	return nil
 }
 
-// comparesPlainly tells of an operator class that it is PostgreSQL's own, or what PostgreSQL compares values of its
-// type by.
+// comparesPlainly tells whether an operator class is PostgreSQL's own, or is the default of its type.
 func (k *known) comparesPlainly(oid uint32) bool {
 	return oid < firstOfOthers || slices.ContainsFunc(k.classes, func(c class) bool { return c.oid == oid && c.isDefault })
 }

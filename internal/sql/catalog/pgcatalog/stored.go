@@ -122,7 +122,7 @@ func (l *loader) readStatistics(ctx context.Context) error {
 		})
 }
 
-// trees are those of the texts that there are.
+// trees are the trees of the texts that are not nil.
 func trees(texts ...*string) []*tree {
 	var out []*tree
 	for _, text := range texts {

@@ -21,8 +21,8 @@ const (
 )
 
 const (
-	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the
-	// transaction or of the statement, which is the same for each row. That of the clock is not.
+	// timeOfAStatement is an expression that a trigger may set a column to and still do no more than write the time: the
+	// time of the transaction or of the statement, which every row gets alike. The clock's time differs from row to row.
 	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + space + `*\(` +
 		space + `*\)|current_timestamp|localtimestamp)(?:` + space + `+at` + space + `+time` + space + `+zone` +
 		space + `+'utc')?` +
@@ -32,7 +32,7 @@ const (
 	setColumn = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)` + space + `*:?=`
 )
 
-// These are for texts in lower case.
+// These expressions are for texts in lower case.
 var (
 	aComment  = regexp.MustCompile(`--[^\n\r]*`)
 	onlyTimes = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space +
@@ -53,7 +53,7 @@ type trigger struct {
 	internal                bool
 	when                    *tree
 	keys, dependencyColumns []int16
-	keyed                   []int16 // of one that may write the time: the columns of the table that are part of a key
+	keyed                   []int16 // for a trigger that may write the time: the table's columns that are part of a key
 	body                    string  // of its function in PL/pgSQL
 	language                uint32
 	arguments               string
@@ -85,10 +85,10 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		})
 }
 
-// writesTime tells of a trigger that it does nothing before an update of a row but to write the time into columns of
-// times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or it is moddatetime of the
-// extension. Nobody else's functions have the names that such a body calls, in whatever schema; what it sets needs no
-// cast but PostgreSQL's own, which nobody replaces.
+// writesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as
+// updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such assignments,
+// or its function is moddatetime of the extension. No function of others, in whatever schema, has a name that such a body
+// calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) writesTime(t trigger) bool {
 	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
 		return false
