@@ -157,7 +157,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 	return false
 }
 
-// claimed are the claims once everything that is sent or staged has run; false if they are not certain yet.
+// claimed returns the claims after everything that is sent or staged has run; false if the claims are not certain yet.
 func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,9 +175,9 @@ func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 	return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
 }
 
-// claims tells enforcement the claims of the session. Where an answer decides them, it waits for the answer. They are
-// not known in the middle of a group of messages, which the server may answer as late as it likes. Nor are they for a
-// statement that a text runs by name, where the text changes claims before it.
+// claims tells enforcement the claims of the session. If an answer of the server decides the claims, claims waits for
+// it. In the middle of a group of messages the claims are not known, since the server may answer as late as it likes.
+// For a statement that a text runs by name they are not known if the text changes claims before it.
 func (r *requests) claims() verdict.Claims {
 	if r.claimsUnknown {
 		return verdict.Claims{}

@@ -203,8 +203,8 @@ func (l *ledger) countCopied(x *execution, rows, bytes int) {
 	}
 }
 
-// endCopy notes that the client has no more rows for this COPY, and reports whether the server was still taking them. The
-// server may then ask for the rows of the next COPY of the text.
+// endCopy notes that the client has no more rows for this COPY, and reports whether the server was still taking them.
+// The server may then ask for the rows of the next COPY of the text.
 func (l *ledger) endCopy(x *execution) (copying bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,8 +212,8 @@ func (l *ledger) endCopy(x *execution) (copying bool) {
 	return copying
 }
 
-// noteCopyRequested notes that the server asks for the rows of x, and tells whether x is a COPY FROM STDIN, for which the
-// server may ask.
+// noteCopyRequested notes that the server asks for the rows of x, and tells whether x is a COPY FROM STDIN, for which
+// the server may ask.
 func (l *ledger) noteCopyRequested(x *execution) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -89,7 +89,7 @@ type execution struct {
 	limit     resultLimit
 	keys      verdict.KeyReader // reads the keys of the rows; nil: none are recorded
 
-	// Guarded by the ledger's lock. While it is set rows and bytes are those of the client's COPY FROM STDIN.
+	// Guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's COPY FROM STDIN.
 	copying bool
 }
 

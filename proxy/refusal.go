@@ -66,8 +66,8 @@ var (
 )
 
 // The messages that go to the server in place of refused ones and provoke an error there. For a fault that the server
-// reports only after it has looked for a failed transaction (25P02), a failing Parse stands in for the Bind, Describe or
-// Execute; see isEarly.
+// reports only after it has looked for a failed transaction (25P02), a failing Parse stands in for the Bind, Describe
+// or Execute; see isEarly.
 
 func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // checkRelations looks at every relation of a rewritten text by a walk of its own: a name with a schema is a table of
-// the policy or the view that stands for it, a shadow, or a signed view inside a predicate; a name without one is a WITH
-// query of the same text.
+// the policy or the view that stands for it, a shadow, or a signed view inside a predicate; a name without one is a
+// WITH query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
 	targets := map[*sqltext.RangeVar]bool{}                         // of INSERT, UPDATE, DELETE

@@ -20,8 +20,8 @@ type trackedTable struct {
 	isHelper      bool            // rules of other tables read it
 }
 
-// trackedTables lists the tables whose changes end snapshots, sorted by name: those of the policy, and the others that
-// its predicates read.
+// trackedTables lists the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
+// tables that its predicates read.
 func trackedTables(p *policy.Policy) []*trackedTable {
 	found := map[catalog.Name]*trackedTable{}
 	at := func(r *catalog.Relation) *trackedTable {

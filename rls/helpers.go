@@ -25,7 +25,7 @@ func (f helperViews) objects() []Object {
 	return out
 }
 
-// views are those of one table: one that row policies read, and one for signed statements.
+// views are the helper views of one table: one that row policies read, and one for signed statements.
 func (f helperViews) views(h predicate.Helper) Object {
 	o := newObject(helperIdentity(h.Relation), "", h.Relation)
 	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()

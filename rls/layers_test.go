@@ -24,7 +24,8 @@ func TestAgentSeesWhatThePolicyShows(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM public.memories WHERE id NOT IN (SELECT memory_id FROM public.memory_participants)", "1")
 	w.want(w.agent(user2), titles, "of user 2")
 
-	// The consent rule: a person whom the agent cannot see still hides the memory, and withdrawing counts at the next statement.
+	// The consent rule: a person whom the agent cannot see still hides the memory, and withdrawing counts at the next
+	// statement.
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	w.want(agent, titles, "alone")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'granted'")

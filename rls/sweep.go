@@ -16,10 +16,11 @@ const (
 	sweepRowsFunction = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweeps are functions for the lifecycles of the policy. sweep_due lists whose rows are due; sweep_rows deletes and
-// changes those of one subject in one table. They run as the role that migrates, which owns the tables, so the control
-// role, which may call them, needs no right on any table. They follow the registry at that moment: sweep_rows locks out
-// its writers first. So a renewal comes either before, and saves the rows, or after.
+// sweeps are functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due; sweep_rows
+// deletes and changes the due rows of one subject in one table. The functions run as the role that migrates, which owns
+// the tables, so the control role, which may call them, needs no right on any table. They follow the registry at that
+// moment: sweep_rows locks out the registry's writers first. So a renewal comes either before, and saves the rows, or
+// after.
 type sweeps struct{ *facts }
 
 func (f sweeps) objects() []Object {
@@ -233,13 +234,13 @@ func (s tableSweep) anyColumnIsDue() string {
 	return "(" + strings.Join(ways, "\n      OR ") + ")"
 }
 
-// current are the row and its subject's record.
+// current is a FROM list of the row and its subject's record.
 func (s tableSweep) current() string {
 	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " +
 		s.subject() + " AND " + streamRecord
 }
 
-// due lists whose rows are due, and how many of each.
+// due are queries of the subjects whose rows are due, and of how many of each kind.
 func (s tableSweep) due() []string {
 	return s.dueQueries(func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s "+

@@ -299,7 +299,7 @@ func (s tableSweep) derivedRowsAreDue() string {
 	return where
 }
 
-// roots are queries of the rows of the table with which a sweep would begin: those that due counts.
+// roots are queries of the rows of the table with which a sweep would begin: the rows that due counts.
 func (s tableSweep) roots() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",

@@ -72,7 +72,7 @@ type judgement struct {
 	statements        []policy.Statement // what the policy judges with the session's attributes
 	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
 	singleTable       bool               // it reads one of these, row by row, and nothing else
-	liveAttributes    map[string]string  // those that the record has
+	liveAttributes    map[string]string  // the live attributes that the audit record has
 	observed          *observedDecision  // what the policy would have done, where tables are only observed
 
 	record audit.Decision // of the statement; the session's members are filled in for each execution

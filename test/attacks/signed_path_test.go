@@ -61,8 +61,8 @@ func signedParams(sql string, types []uint32, args ...string) signedCase {
 	return signedCase{sql, types, args}
 }
 
-// askSignedPath asks twins the cases. One twin has an odd row with 123 in column a, the other a plain row with 124; both
-// rows are hidden.
+// askSignedPath asks twins the cases. One twin has an odd row with 123 in column a, the other a plain row with 124;
+// both rows are hidden.
 func askSignedPath(t *testing.T, row string, mode instance.Mode, cases []signedCase) {
 	t.Helper()
 	askSignedPathPlanned(t, row, mode, []string{""}, cases)

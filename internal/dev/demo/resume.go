@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// worldDigests are digests of the world's files. The folder keeps the digests of the files that it was made from, so that
-// a later start can tell what has changed.
+// worldDigests are digests of the world's files. The folder keeps the digests of the files that it was made from, so
+// that a later start can tell what has changed.
 type worldDigests struct {
 	Policy string `yaml:"policy"`
 	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql

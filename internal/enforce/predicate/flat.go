@@ -112,7 +112,8 @@ func (w *writer) linkedRow(n Node, row string, one bool) string {
 	return strings.Join(out, " AND ")
 }
 
-// writeParts does the same, with each part as write writes it.
+// writeParts writes the parts of n joined by AND, each part as write writes it. Only the part with the longest chain
+// may become a join; see innerRow.
 func (w *writer) writeParts(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
 	joins, furthest := countJoins(parts)

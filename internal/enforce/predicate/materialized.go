@@ -69,7 +69,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 		live + " END"
 }
 
-// subjectAgrees is the condition on the row of a subject.
+// subjectAgrees is the condition on a subject's row under which the subject agrees.
 func (w *writer) subjectAgrees(n Consent, subject string) string {
 	is := status(column(subject, n.Status), n.Is)
 	if n.Of != "" {

@@ -45,7 +45,7 @@ type Registered struct {
 	Of Recorded // the subjects, and the session's own ids; its Record is left empty
 
 	Categories, Purposes []string  // a record lists each of these
-	SessionCategories    []Grantee // so does the session; if Categories is empty, the record lists the session's
+	SessionCategories    []Grantee // the session lists each of Categories; if there are none, the record lists the session's
 	SessionPurposes      []Grantee
 	Streams              []string  // nil: every stream whose rows show one by one
 	Grantees             []Grantee // to whom, apart from everybody
@@ -114,7 +114,7 @@ func (w *writer) registered(n Registered, row string) string {
 	})
 }
 
-// consents is the look-up of the records by which a subject consents.
+// consents is a query that finds the records by which a subject consents.
 func (w *writer) consents(n Registered, row, id string) string {
 	r := w.alias()
 	where := append([]string{equal(column(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
@@ -288,7 +288,7 @@ func above(path string) []string {
 	return out
 }
 
-// covers is the model of a listCondition.
+// covers evaluates a listCondition in memory; see Eval.
 func covers(list []string, word string) bool {
 	return slices.ContainsFunc(above(word), func(p string) bool { return slices.Contains(list, p) })
 }
@@ -309,7 +309,7 @@ func (w *writer) registeredSet(n Registered) string {
 		strings.Join(where, " AND ")
 }
 
-// subjectConsents is the model of Registered for one subject.
+// subjectConsents evaluates Registered in memory for one subject; see Eval.
 func (n Registered) subjectConsents(subject string, row Row, w World) bool {
 	records := w.Tables[CurrentConsents]
 	return slices.ContainsFunc(records, func(r Row) bool {

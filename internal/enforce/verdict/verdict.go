@@ -30,7 +30,7 @@ type Decider interface {
 	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// ByRowSecurity judges v's text again for the row security path, whatever the values of its parameters are. types are
-	// those that Declare was called with.
+	// the types that Declare was called with.
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v itself,
@@ -198,7 +198,7 @@ type Verdict struct {
 	Detail any
 }
 
-// Rewritten is what a rewriter tells of the text that it made.
+// Rewritten is what a rewriter says about the text that it made.
 type Rewritten struct {
 	Path    Path
 	Effects []Effect // one per statement in the text, in order
@@ -234,9 +234,9 @@ type Part struct {
 	At   int // characters of the whole text in front of it
 }
 
-// Renamed is a relation as the server's messages name it, and as they would name what the client wrote; View and
-// Relation are both without a schema, as messages about what is written name them. Columns are those that agents see of
-// a table that hides some.
+// Renamed is a relation under two names: the name in the server's messages, and the name that the client used. View and
+// Relation are these names without a schema, as in messages about written rows. Columns are the columns that agents
+// see, if the table hides some.
 type Renamed struct {
 	Server, Client string
 	View, Relation string

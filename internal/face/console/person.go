@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// The pages of a subject. Every change is one click, and the next page says what has changed and how to giveAgainNote it.
+// The pages of a subject. Every change is one click, and the next page says what has changed and how to undo it.
 
 // consentView is a consent as a page shows it.
 type consentView struct {

@@ -240,9 +240,9 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 			"16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
 }
 
-// readUses reads for which objects PostgreSQL runs functions of others. Without being asked to, PostgreSQL runs them when
-// it compares or converts values of a type, makes a value of a text that stands beside it (an array of a domain), or
-// makes JSON of a value.
+// readUses reads for which objects PostgreSQL runs functions of others. Without being asked to, PostgreSQL runs them
+// when it compares or converts values of a type, makes a value of a text that stands beside it (an array of a domain),
+// or makes JSON of a value.
 func (l *loader) readUses(ctx context.Context) error {
 	k := &l.known
 	k.running = map[uint32]bool{}

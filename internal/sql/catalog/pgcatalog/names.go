@@ -222,8 +222,9 @@ func (r *reader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 		})
 }
 
-// readCheckFunctions reads the functions by which domains check their values, and ranges compare and round their bounds.
-// A check depends on functions, and on operators, which stand for functions. Functions of pg_catalog are not recorded.
+// readCheckFunctions reads the functions by which domains check their values, and ranges compare and round their
+// bounds. A check depends on functions, and on operators, which stand for functions. Functions of pg_catalog are not
+// recorded.
 func (r *reader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
 	var of, function uint32
 	functions := map[uint32][]uint32{}

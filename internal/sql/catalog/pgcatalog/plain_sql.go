@@ -39,12 +39,12 @@ var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*"
 
 // plainSQL tells whether an SQL function can be seen to run nobody else's code, neither when it is planned nor when it
 // runs. Its text must be a single SELECT that reads no table and executes no text. It may name only PostgreSQL's own
-// functions, types and operators, and C functions of known extensions. Typical ones: an immutable wrapper of unaccent, a
-// regular expression that checks an e-mail address.
+// functions, types and operators, and C functions of known extensions. Typical ones: an immutable wrapper of unaccent,
+// a regular expression that checks an e-mail address.
 //
 // Functions whose arguments or results have user-defined or polymorphic types are excluded: a cast or comparison that
-// the text does not name could run. So are functions with default arguments, and functions with settings besides that of
-// the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
+// the text does not name could run. So are functions with default arguments, and functions with settings besides that
+// of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
 func (k *known) plainSQL(f *function) bool {
 	if f.language != "sql" || f.parsed || !isClear(f.source) || f.defaults || f.unsettled ||
 		slices.ContainsFunc(f.types, k.ofAnyType) || !k.nobodysOrder() {

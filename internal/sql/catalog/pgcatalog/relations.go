@@ -15,8 +15,8 @@ func extensionOf(class, oid string) string {
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
-// enforced tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists from
-// 18 on, rules nothing out.
+// enforced tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists
+// from 18 on, rules nothing out.
 func (r *reader) enforced() string {
 	if r.spec.ServerVersion < 180000 {
 		return "true"

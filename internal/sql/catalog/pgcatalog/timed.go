@@ -87,8 +87,8 @@ func (l *loader) readTriggers(ctx context.Context) error {
 
 // writesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as
 // updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such assignments,
-// or its function is moddatetime of the extension. No function of others, in whatever schema, has a name that such a body
-// calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
+// or its function is moddatetime of the extension. No function of others, in whatever schema, has a name that such a
+// body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) writesTime(t trigger) bool {
 	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
 		return false

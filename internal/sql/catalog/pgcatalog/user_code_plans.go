@@ -146,8 +146,8 @@ func (l *loader) readClassesThatRun(ctx context.Context) error {
 		}, l.known.uses.running)
 }
 
-// typesThatRun are the names of the types for which PostgreSQL itself runs functions of others, and of the types that are
-// made of these, by OID.
+// typesThatRun are the names of the types for which PostgreSQL itself runs functions of others, and of the types that
+// are made of these, by OID.
 func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 	if len(l.known.running) == 0 {
 		return nil, nil

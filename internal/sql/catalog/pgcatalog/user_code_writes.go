@@ -83,8 +83,8 @@ func (l *loader) plainColumn(oid uint32) bool {
 	})
 }
 
-// ofItsValue is the check of a domain, with the nodes that stand for the domain's value renamed, so that they do not count
-// as casts to a domain.
+// ofItsValue is the check of a domain, with the nodes that stand for the domain's value renamed, so that they do not
+// count as casts to a domain.
 func (t *tree) ofItsValue() *tree {
 	text := strings.ReplaceAll(t.text, "{COERCETODOMAINVALUE ", "{VALUE ")
 	return newTree(&text)

@@ -13,13 +13,13 @@ import (
 // What PostgreSQL computes and compares when a row is written may fail. A failure tells something about the values that
 // it was computed from.
 
-// honest are the known extensions: their functions that are declared immutable depend on their arguments alone, whatever
-// the session's settings are.
+// honest are the known extensions: their functions that are declared immutable depend on their arguments alone,
+// whatever the session's settings are.
 var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
 	"intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
-// fixedTypes are PostgreSQL's own types whose texts are read and written alike under all settings. Types of times, money,
-// bytea and floating point are not, and types that are made of these are not either.
+// fixedTypes are PostgreSQL's own types whose texts are read and written alike under all settings. Types of times,
+// money, bytea and floating point are not, and types that are made of these are not either.
 var fixedTypes = []string{
 	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar",
 	"uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
@@ -40,8 +40,8 @@ func (k *known) fixedToRead(oid uint32) bool {
 	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
 }
 
-// mayFail tells whether a function p may fail: p is not leak-proof, or is for circles or segments. PostgreSQL calls their
-// comparisons leak-proof, but compares numbers that it computes of them, and the computation can overflow.
+// mayFail tells whether a function p may fail: p is not leak-proof, or is for circles or segments. PostgreSQL calls
+// their comparisons leak-proof, but compares numbers that it computes of them, and the computation can overflow.
 const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
 
 // failsForNone tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons of
@@ -108,16 +108,16 @@ func (k *known) bySettings(t *tree) bool {
 	return known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) })
 }
 
-// through tells whether something holds for an expression, or for a virtual column that the expression reads. PostgreSQL
-// computes the virtual column with the expression, but the stored expression has only its number.
+// through tells whether something holds for an expression, or for a virtual column that the expression reads.
+// PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
 func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
 	return does(t) || t != nil && slices.ContainsFunc(l.virtual[relation], func(g generated) bool {
 		return (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
 }
 
-// setRechecked finds the columns of those constraints that may refuse an update of a row although it leaves their columns
-// as they are.
+// setRechecked finds the columns of those constraints that may refuse an update of a row although it leaves their
+// columns as they are.
 func (l *loader) setRechecked(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
@@ -135,8 +135,8 @@ func (l *loader) setRechecked(context.Context) error {
 	return nil
 }
 
-// setComputed finds what PostgreSQL computes of rows when they are written. It never computed the condition of a trigger
-// for the row as it is. The condition of an UPDATE OF trigger is computed only when one of its columns is set.
+// setComputed finds what PostgreSQL computes of rows when they are written. It never computed the condition of a
+// trigger for the row as it is. The condition of an UPDATE OF trigger is computed only when one of its columns is set.
 func (l *loader) setComputed(context.Context) error {
 	k := &l.known
 	for _, i := range l.indexes {
