@@ -244,6 +244,9 @@ var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
 // copyColumn is the context of a value of a line of a COPY as it is read, before there is a row.
 var copyColumn = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}, column `)
 
+// copyRaw is the context of a line of a COPY whose bytes are no text yet.
+var copyRaw = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}$`)
+
 // copyLine is the part of a context that passes: which of the lines that the client sent is at fault.
 func copyLine(context string) string {
 	if m := copyContext.FindStringSubmatch(context); m != nil {
