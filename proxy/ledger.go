@@ -13,8 +13,8 @@ import (
 // room never waits for answers that the server keeps back.
 const maxInFlight = 10_000
 
-// ledger is what was sent to the server and is still to be answered, in order, and what the session's names of
-// statements and portals stand for. The goroutine that reads the client's messages pushes entries, the one that reads the
+// ledger has what was sent to the server and is not answered yet, in order, and what the session's names of statements
+// and portals stand for. The goroutine that reads the client's messages pushes entries, the one that reads the
 // server's answers takes them off.
 //
 // After an error in the extended protocol the server skips everything up to the next Sync. The ledger does the same:
@@ -72,8 +72,8 @@ func (l *ledger) setStaging(on bool) {
 	l.mu.Unlock()
 }
 
-// push adds entries that are about to be sent. It returns those that the server will skip, and false if the session is
-// over.
+// push adds entries that are about to be sent. It returns the entries that the server will skip, and false if the
+// session is over.
 func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *ledger) beginsLate(entries []entry) bool {
 // sealed notes the seal that the session has from now on.
 func (l *ledger) sealed(s verdict.Seal) {
 	l.mu.Lock()
-	l.seal = sealTime{s.Expires, s.Late}
+	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
 }
 

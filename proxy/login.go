@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refuse serves a client that is neither owner nor agent: the exchange and the error are those of an agent with a wrong
-// password.
+// refuse serves a client that is neither owner nor agent: it sees the exchange and the error that an agent
+// with a wrong password sees.
 func (c *conn) refuse(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Refused)
 	defer c.server.metrics.SessionClosed(metrics.Refused)

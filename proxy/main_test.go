@@ -92,7 +92,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			case strings.HasPrefix(upper, "SAVEPOINT "):
 				e.Kind = verdict.Saves
 			case strings.HasPrefix(upper, "ROLLBACK TO "):
-				e.Kind = verdict.Rewinds
+				e.Kind = verdict.RollsBackTo
 			case upper == "BEGIN":
 				e.Kind = verdict.BeginsTx
 			case upper == "DEALLOCATE ALL":
