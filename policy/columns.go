@@ -79,8 +79,15 @@ func (t *Table) ColumnConditions() []predicate.Node {
 // Key is a key of a JSON object that agents see if its value is of the type.
 type Key struct {
 	Name string
-	Type string // string, number or boolean, as json_typeof says
+	Type string // string, number or boolean, as json_typeof says; with [] a list of them; or object
+	Keys []Key  // of an object: those that agents see of it
 }
+
+// IsScalar tells whether the value is neither a list nor an object.
+func (k Key) IsScalar() bool { return k.Keys == nil && !strings.HasSuffix(k.Type, "[]") }
+
+// Item is the type of the items of a list; ok is false where it is none.
+func (k Key) Item() (of string, ok bool) { return strings.CutSuffix(k.Type, "[]") }
 
 // Mask says how a column's values are changed.
 type Mask int

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
@@ -111,21 +112,38 @@ func (d *tableDecoder) generalise(decl *columnDecl, n *node) {
 
 func (d *tableDecoder) jsonKeys(decl *columnDecl, n *node) {
 	decl.Mask = Keys
-	if !d.expect(n, yamlfile.Mapping, "keys") {
-		return
-	}
-	types := []string{"string", "number", "boolean"}
-	for i, key := range n.Keys {
-		v := n.Values[i]
-		if !d.expect(v, yamlfile.Scalar, "the type of key "+key) {
-			continue
-		}
-		if v.Value != "string" && v.Value != "number" && v.Value != "boolean" {
-			d.fail(v.Place, closest(v.Value, types), "unknown type %q of key %q: string, number and boolean are known", v.Value, key)
-		}
-		decl.Keys = append(decl.Keys, Key{key, v.Value})
+	decl.Keys = d.keysOf(n, "keys", 1)
+}
+
+// keyTypes are the types of keys whose values are no objects.
+var keyTypes = []string{"string", "number", "boolean", "string[]", "number[]", "boolean[]"}
+
+// maxKeyDepth bounds how deep objects of listed keys lie within one another.
+const maxKeyDepth = 5
+
+// keysOf reads the keys of an object, at a depth from 1 on, sorted by their names.
+func (d *tableDecoder) keysOf(n *node, what string, depth int) (out []Key) {
+	if !d.expect(n, yamlfile.Mapping, what) {
+		return nil
 	}
 	if len(n.Keys) == 0 {
-		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "keys is empty")
+		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "%s is empty", what)
 	}
+	for i, key := range n.Keys {
+		v := n.Values[i]
+		switch {
+		case v.Kind == yamlfile.Mapping && depth == maxKeyDepth:
+			d.fail(v.Place, "", "objects of listed keys lie at most %d deep", maxKeyDepth)
+		case v.Kind == yamlfile.Mapping:
+			out = append(out, Key{Name: key, Type: "object", Keys: d.keysOf(v, "key "+key, depth+1)})
+		case !d.expect(v, yamlfile.Scalar, "the type of key "+key):
+		case !slices.Contains(keyTypes, v.Value):
+			d.fail(v.Place, closest(v.Value, keyTypes),
+				"unknown type %q of key %q: string, number, boolean, lists of them (string[]) and objects of keys are known", v.Value, key)
+		default:
+			out = append(out, Key{Name: key, Type: v.Value})
+		}
+	}
+	slices.SortFunc(out, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }

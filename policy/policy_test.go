@@ -221,7 +221,7 @@ func TestErrors(t *testing.T) {
 			"p.yaml:3:46: public.memories.n is a bigint (text and uuid columns can be hashed; mask it with null)"},
 		{"keys of text", columns("body: { keys: { a: string } }"), "public.memories.body is a text: only json and jsonb columns have keys"},
 		{"key of a type", head + "tables: { people: { rows: open, columns: { id: { keys: { a: strng } } } } }",
-			`unknown type "strng" of key "a": string, number and boolean are known (did you mean "string"?)`},
+			`unknown type "strng" of key "a": string, number, boolean, lists of them (string[]) and objects of keys are known (did you mean "string"?)`},
 		{"no keys", columns("body: { keys: {} }"), "keys is empty (to hide it, leave the column out or mask it with null)"},
 		{"no rows", head + "tables: { memories: {} }", `"rows"`},
 		{"empty rows", head + "tables: { memories: { rows: [] } }", `p.yaml:3:29: rows is empty (say "open" if every row may show)`},

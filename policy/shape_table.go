@@ -60,8 +60,7 @@ func columnShape() *shape {
 			key{"by_key", eitherShape("Only to who names the row's key.", &shape{kind: aNull}, keysShape("",
 				key{"key", oneOrMore("Columns of the key, if it is not the primary key.")},
 				key{"at_most", numberShape("How many keys a statement may name.")}))},
-			key{"keys", namesShape("Of a JSON object: its keys that exist for agents, with their types.", "",
-				wordsShape("", "string", "number", "boolean")).filled()},
+			key{"keys", jsonKeysShape("Of a JSON object: its keys that exist for agents, with their types.", 1)},
 			key{"category", oneOrMore("It is NULL unless the subject of the row consents to these categories.")},
 			key{"until", keysShape("The last day of a countdown to anonymity on which it shows, and counts in groups.",
 				key{"decay", textShape("", "30 days")}, key{"groups", textShape("", "60 days")}).needs("decay")},
@@ -120,4 +119,13 @@ func aggregateShape() *shape {
 			listShape("What agents may learn: of single rows that show, what hidden and masked columns hold.",
 				wordsShape("", acceptValues))},
 	).needs("subject", "rows")
+}
+
+// jsonKeysShape is the shape of the keys of a JSON object at a depth from 1 on.
+func jsonKeysShape(doc string, depth int) *shape {
+	types := wordsShape("", keyTypes...)
+	if depth < maxKeyDepth {
+		types = eitherShape("", types, jsonKeysShape("The keys of an object.", depth+1))
+	}
+	return namesShape(doc, "", types).filled()
 }

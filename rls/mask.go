@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
@@ -94,11 +95,6 @@ func keysMask(c policy.VisibleColumn, column string) string {
 	if c.Type == "jsonb" {
 		kind = "jsonb"
 	}
-	pairs := make([]string, len(c.Keys))
-	for i, k := range c.Keys {
-		pairs[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) +
-			"::pg_catalog.text)"
-	}
 	object := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", kind, column)
 	if kind == "json" {
 		// json may contain escapes that no text can hold: they would raise an error.
@@ -106,10 +102,49 @@ func keysMask(c policy.VisibleColumn, column string) string {
 			`E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') `+
 			`OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
 	}
+	if slices.ContainsFunc(c.Keys, func(k policy.Key) bool { return !k.IsScalar() }) {
+		return fmt.Sprintf("CASE WHEN %s THEN %s END", object, maskedKeys(kind, column, c.Keys, 1))
+	}
+	pairs := make([]string, len(c.Keys))
+	for i, k := range c.Keys {
+		pairs[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) +
+			"::pg_catalog.text)"
+	}
 	return fmt.Sprintf("CASE WHEN %[2]s THEN COALESCE((SELECT pg_catalog.%[1]s_object_agg(e.key, "+
 		"CASE WHEN pg_catalog.%[1]s_typeof(e.value) OPERATOR(pg_catalog.=) k.type THEN e.value "+
 		`ELSE 'null'::pg_catalog.%[1]s END)
     FROM pg_catalog.%[1]s_each(%[3]s) AS e (key, value) JOIN (VALUES %[4]s) AS k (key, type) `+
 		"ON k.key OPERATOR(pg_catalog.=) e.key), '{}'::pg_catalog.%[1]s) END",
 		kind, object, column, strings.Join(pairs, ", "))
+}
+
+// maskedKeys is an object of listed keys, some of which are lists or objects, for an expression that is an object. Each
+// level names its keys and values by its depth.
+func maskedKeys(kind, object string, keys []policy.Key, depth int) string {
+	level := fmt.Sprintf("e%d", depth)
+	value := level + ".value"
+	var names, arms []string
+	for _, k := range keys {
+		names = append(names, catalog.QuoteLiteral(k.Name))
+		arms = append(arms, fmt.Sprintf("WHEN %s THEN %s", catalog.QuoteLiteral(k.Name), maskedValue(kind, value, k, depth)))
+	}
+	return fmt.Sprintf("COALESCE((SELECT pg_catalog.%[1]s_object_agg(%[2]s.key, COALESCE(CASE %[2]s.key %[3]s END, 'null'::pg_catalog.%[1]s))\n"+
+		"    FROM pg_catalog.%[1]s_each(%[4]s) AS %[2]s (key, value) WHERE %[2]s.key OPERATOR(pg_catalog.=) ANY "+
+		"(ARRAY[%[5]s]::pg_catalog.text[])), '{}'::pg_catalog.%[1]s)",
+		kind, level, strings.Join(arms, " "), object, strings.Join(names, ", "))
+}
+
+// maskedValue is the value of a key if it is of the type of the key, else NULL.
+func maskedValue(kind, value string, k policy.Key, depth int) string {
+	is := func(value, typ string) string {
+		return fmt.Sprintf("pg_catalog.%s_typeof(%s) OPERATOR(pg_catalog.=) '%s'", kind, value, typ)
+	}
+	if k.Keys != nil {
+		return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, "object"), maskedKeys(kind, value, k.Keys, depth+1))
+	}
+	if item, list := k.Item(); list { // elements are looked at of an array only: of anything else they raise an error
+		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS (SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) "+
+			"WHERE NOT %[5]s) THEN %[3]s END END", is(value, "array"), kind, value, depth, is(fmt.Sprintf("i%d.item", depth), item))
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, k.Type), value)
 }
