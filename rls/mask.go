@@ -128,7 +128,8 @@ func maskedKeys(kind, object string, keys []policy.Key, depth int) string {
 		names = append(names, catalog.QuoteLiteral(k.Name))
 		arms = append(arms, fmt.Sprintf("WHEN %s THEN %s", catalog.QuoteLiteral(k.Name), maskedValue(kind, value, k, depth)))
 	}
-	return fmt.Sprintf("COALESCE((SELECT pg_catalog.%[1]s_object_agg(%[2]s.key, COALESCE(CASE %[2]s.key %[3]s END, 'null'::pg_catalog.%[1]s))\n"+
+	return fmt.Sprintf("COALESCE((SELECT pg_catalog.%[1]s_object_agg(%[2]s.key, "+
+		"COALESCE(CASE %[2]s.key %[3]s END, 'null'::pg_catalog.%[1]s))\n"+
 		"    FROM pg_catalog.%[1]s_each(%[4]s) AS %[2]s (key, value) WHERE %[2]s.key OPERATOR(pg_catalog.=) ANY "+
 		"(ARRAY[%[5]s]::pg_catalog.text[])), '{}'::pg_catalog.%[1]s)",
 		kind, level, strings.Join(arms, " "), object, strings.Join(names, ", "))
@@ -143,8 +144,8 @@ func maskedValue(kind, value string, k policy.Key, depth int) string {
 		return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, "object"), maskedKeys(kind, value, k.Keys, depth+1))
 	}
 	if item, list := k.Item(); list { // elements are looked at of an array only: of anything else they raise an error
-		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS (SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) "+
-			"WHERE NOT %[5]s) THEN %[3]s END END", is(value, "array"), kind, value, depth, is(fmt.Sprintf("i%d.item", depth), item))
+		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS "+
+			"(SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) WHERE NOT %[5]s) THEN %[3]s END END", is(value, "array"), kind, value, depth, is(fmt.Sprintf("i%d.item", depth), item))
 	}
 	return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, k.Type), value)
 }
