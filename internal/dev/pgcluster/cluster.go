@@ -257,7 +257,8 @@ var (
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// leftPatience is how long Start waits for these, and for a server that shuts down. They notice the crash within a second, on a busy machine later.
+// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and for
+// a server that shuts down.
 const leftPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.

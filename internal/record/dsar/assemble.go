@@ -95,7 +95,7 @@ func (m Material) consents(r *Report) {
 			Consent: Consent{
 				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
 						DPV(), Stream: stream(rec.Stream),
-				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.ExpiresAt), Record: rec.Number,
+				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()), Record: rec.Number,
 			},
 		})
 		r.Retention = append(r.Retention, m.retention(rec))
@@ -283,7 +283,7 @@ func entry(rec consent.Record) Entry {
 		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
 		State: string(rec.State), DPV: rec.State.DPV(),
 		Stream: stream(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
-		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.ExpiresAt),
+		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()),
 		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason,
 		Evidence: rec.Evidence, Guardian: rec.Guardian,
 		Controller: rec.Controller,
