@@ -43,6 +43,9 @@ const (
 	// raised by pgconsent_signed.row_is_current
 	changedWhileWaiting = "pgconsent: consent has changed while the statement waited"
 
+	// raised by pgconsent_signed.lock_key
+	tooManyLocks = "pgconsent: too many advisory locks"
+
 	// raised by pgconsent_signed.current_catalog
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction"
 )
@@ -141,6 +144,9 @@ var errorRules = []errorRule{
 	{codes: "54000", pass: "M", only: []string{"string is too long for tsvector*", "word is too long*",
 		"lexeme array may not contain*", "array size exceeds the maximum allowed*", "total size of jsonb*", "number of jsonb*"},
 		why: "the size of a value that the client built"},
+	{codes: "54000", only: []string{tooManyLocks}, text: "too many advisory locks",
+		hint: "A session of an agent holds 64 at most: release some with pg_advisory_unlock.",
+		why:  "ours, of a session that would fill the server's table of locks"},
 	{codes: "54", text: "a limit of the server is exceeded", hint: "Ask for less at a time, or for smaller values.",
 		why: "may tell the size of a row, or its place"},
 	{codes: "55000", pass: "MH", only: []string{`portal "*`, `cursor "*`, "cursor can only scan forward"},
@@ -237,6 +243,9 @@ var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
 
 // copyColumn is the context of a value of a line of a COPY as it is read, before there is a row.
 var copyColumn = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}, column `)
+
+// copyRaw is the context of a line of a COPY whose bytes are no text yet.
+var copyRaw = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}$`)
 
 // copyLine is the part of a context that passes: which of the lines that the client sent is at fault.
 func copyLine(context string) string {

@@ -24,6 +24,7 @@ type input struct {
 	big  []byte // in place of buf while a message does not fit
 	r, w int
 	drop int // bytes of a message still to be thrown away
+	over int // length of the last message, which is too long to be read and is thrown away; 0: it was read
 	pass int // bytes of a CopyData still to be relayed
 	read time.Time
 
@@ -77,8 +78,10 @@ func (in *input) bytes() []byte {
 	return *in.buf
 }
 
-// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are needed.
+// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are needed. A
+// Query, Parse or Bind that is too long has no body, and its length is in over.
 func (in *input) next() (typ byte, body []byte, ok bool, err error) {
+	in.over = 0
 	in.dropArrived()
 	b := in.bytes()[in.r:in.w]
 	if len(b) < 5 {
@@ -92,8 +95,12 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 		return 0, nil, false, invalidType(typ)
 	case size < 4 || size > 1<<31-1:
 		return 0, nil, false, invalidLength()
+	case size-4 > int64(limit) && (!carriesText(typ) || size-4 > maxDropped):
+		return 0, nil, false, invalidLength()
 	case size-4 > int64(limit):
-		return 0, nil, false, tooLong(typ, size)
+		in.over, drop = int(size), true
+	}
+	switch {
 	case drop:
 		in.r += 5
 		in.drop = int(size) - 4
@@ -122,12 +129,13 @@ func invalidLength() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 }
 
-func tooLong(typ byte, size int64) *sqlstate.Error {
-	if typ == 'Q' || typ == 'P' || typ == 'B' {
-		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
-			WithHint("A statement may have 1 MiB of text and 64 MiB of parameters.")
-	}
-	return invalidLength()
+// carriesText tells of a message whose length is the client's to choose: one that is too long is answered by an error,
+// and the session goes on. A wrong length of any other message means that the two sides do not agree where it ends.
+func carriesText(typ byte) bool { return typ == 'Q' || typ == 'P' || typ == 'B' }
+
+func tooLong(size int) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
+		WithHint("A statement may have 1 MiB of text and 64 MiB of parameters: send long values as parameters, or divide it.")
 }
 
 // fill reads more of the client's bytes.

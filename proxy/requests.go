@@ -87,8 +87,14 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 			r.ledger.setStaging(true)
 			r.batch.read = in.read
 		}
-		r.retry.add(typ, body)
-		last, err := r.handle(typ, body)
+		var last bool
+		if in.over > 0 {
+			r.retry.giveUp()
+			r.refuseTooLong(typ, in.over)
+		} else {
+			r.retry.add(typ, body)
+			last, err = r.handle(typ, body)
+		}
 		if err != nil {
 			return true, err
 		}
@@ -208,6 +214,19 @@ func (r *requests) isBehindEnd(typ byte) (refused bool) {
 		r.refuse(&describeEntry{object: 'S'}, endAlone(), nil, nil)
 	}
 	return true
+}
+
+// refuseTooLong refuses a message that was not read.
+func (r *requests) refuseTooLong(typ byte, size int) {
+	r.snapshots.begin(len(r.batch.items) > 0)
+	switch {
+	case r.isBehindEnd(typ):
+	case typ == 'Q':
+		r.refuse(&queryEntry{}, tooLong(size), nil, nil)
+		r.ledger.dropUnnamedPortal()
+	default:
+		r.refuse(&describeEntry{object: 'S'}, tooLong(size), nil, nil)
+	}
 }
 
 // stageFlush stages a Flush, to which there is no answer.

@@ -88,6 +88,9 @@ func (r *retryState) add(typ byte, body []byte) {
 	r.complete = r.complete || typ == 'Q' || typ == 'S'
 }
 
+// giveUp notes a message that is not kept: nothing is sent once more.
+func (r *retryState) giveUp() { r.possible = false }
+
 // sending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not sent
 // once more.
 func (r *retryState) sending(entries []entry) {

@@ -134,10 +134,11 @@ func (f *fields) isOwn(e entry) bool {
 
 // quotesOthers tells whether an error of a statement that writes quotes a value which its text does not have. PostgreSQL
 // then computes and compares values that agents may not see: checks, indexes and conditions use hidden columns, and
-// hidden rows. An error at a position of the text, in a column of a line of a COPY, or at the binding of a parameter
+// hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of a parameter
 // quotes the client's own values.
 func (f *fields) quotesOthers(e entry, code sqlstate.Code) bool {
-	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) {
+	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) ||
+		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {
 		return false
 	}
 	x := e.exec()

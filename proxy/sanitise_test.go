@@ -337,3 +337,19 @@ func TestPosition(t *testing.T) {
 		}
 	}
 }
+
+// TestBytesOfACopyThatAreNoText: the message is PostgreSQL's, since the bytes are the client's own. Bytes that the
+// statement computes are told as any other value that does not fit.
+func TestBytesOfACopyThatAreNoText(t *testing.T) {
+	c := start(t).raw(t)
+	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE copied (t text)"))})
+	c.send(t, q("COPY copied FROM STDIN"), &pgx3.CopyData{Data: []byte("good\nb\xffd\n")}, &pgx3.CopyDone{})
+	if e := c.failed(t); e == nil || e.Code != "22021" || e.Message != `invalid byte sequence for encoding "UTF8": 0xff` ||
+		e.Where != "COPY, line 2" {
+		t.Errorf("a line that is no text: %+v", e)
+	}
+	c.send(t, q(`INSERT INTO copied SELECT convert_from('\xff', 'UTF' || 8)`))
+	if e := c.failed(t); e == nil || e.Code != "22021" || e.Message != computedText {
+		t.Errorf("a value that is computed: %+v", e)
+	}
+}

@@ -98,7 +98,7 @@ func TestRefusedWithCode(t *testing.T) {
 		{"42501", "SELECT pg_catalog.pg_read_file('/etc/passwd')"},
 		{"42501", "SELECT * FROM pg_ls_dir('.')"},
 		{"42501", "SELECT txid_current()"},
-		{"42501", "SELECT pg_advisory_lock(1)"},
+		{"42501", "SELECT pg_lock_status()"},
 		{"42501", "SELECT pg_notify('a', 'b')"},
 		{"42501", "SELECT current_query()"},
 		{"42501", "SELECT pg_backend_pid()"},

@@ -84,6 +84,7 @@ var policyFunctions = []string{
 	"pgconsent_signed.attr(pg_catalog.text)", "pgconsent_signed.sealed()", "pgconsent_signed.text_is_signed()",
 	"pgconsent_signed.use_hash()", "pgconsent_signed.use_index()",
 	"pgconsent_signed.estimate_rows(pg_catalog.text)", "pgconsent_signed.harden_plan()",
+	"pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool)",
 	"pgconsent_signed.current_catalog()", "pgconsent_signed.row_is_current(pg_catalog.xid, pg_catalog.bool)",
 	"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
 	"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",

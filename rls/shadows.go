@@ -326,10 +326,14 @@ func (f shadows) shadowFunction(s catalog.ShadowFunctionSpec) []Statement {
 		query = "SELECT NULL::" + s.Returns
 	}
 	signature := fmt.Sprintf("%s(%s)", name, strings.Join(s.Args, ", "))
+	runs := "STABLE PARALLEL SAFE"
+	if s.Volatile {
+		runs = "VOLATILE PARALLEL RESTRICTED"
+	}
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE sql STABLE PARALLEL SAFE\nBEGIN ATOMIC\n%s;\nEND",
-				signature, s.Returns, query),
+			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE sql %s\nBEGIN ATOMIC\n%s;\nEND",
+				signature, s.Returns, runs, query),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature), Why: why},

@@ -367,6 +367,26 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.harden_plan() FROM PUBLIC;
 
+-- lock_key is the key that is locked for an advisory lock of an agent's: a hash of the key that it names and of the
+-- attributes of its session. So its locks collide with none of the owner's, and with none of agents whose attributes
+-- are others. A session holds 64 at most (takes tells that it is about to lock one more): all sessions share one
+-- table of locks, which an agent must not fill.
+CREATE FUNCTION pgconsent_signed.lock_key(key pg_catalog.text, takes pg_catalog.bool) RETURNS pg_catalog.int8
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  fields pg_catalog.text[] := (pg_catalog.string_to_array(pg_catalog.split_part(
+    pg_catalog.current_setting('pgconsent.seal', true), '#', 1), '|'))[7:];
+BEGIN
+  IF takes AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks AS l WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory'
+    AND l.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) OPERATOR(pg_catalog.>=) 64 THEN
+    RAISE EXCEPTION 'pgconsent: too many advisory locks' USING ERRCODE = '54000';
+  END IF;
+  RETURN pg_catalog.hashtextextended(COALESCE((SELECT pg_catalog.string_agg(f.field, '|' ORDER BY f.n)
+    FROM pg_catalog.unnest(fields) WITH ORDINALITY AS f (field, n)
+    WHERE NOT pg_catalog.starts_with(f.field, 'pgconsent.catalog=')), '') OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) key, 0);
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool) FROM PUBLIC;
+
 -- distinct_values returns how many values columns have, as pg_stats has it, for hints of the proxy. It counts hidden
 -- rows: only the control role may call it.
 CREATE FUNCTION pgconsent.distinct_values(tables pg_catalog.oid[],

@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // ShadowFunctionSpec describes a stand-in: a function of the same name, arguments and result in [ShadowSchema].
@@ -14,6 +15,7 @@ type ShadowFunctionSpec struct {
 	OriginalToo bool   // calls of the original may go out too: the rewriter says which
 
 	InformationSchema bool // the original is in information_schema
+	Volatile          bool // it does something: it runs when and as often as the statement says
 }
 
 // ShadowFunctions returns every stand-in.
@@ -76,7 +78,7 @@ const (
 	timestamptz = "pg_catalog.timestamptz"
 )
 
-var shadowFunctions = slices.Concat(describing, countsOfUse(), informationSchema)
+var shadowFunctions = slices.Concat(describing, countsOfUse(), informationSchema, advisoryLocks())
 
 // describing stand for the functions that describe objects, and tell how large they are.
 var describing = []ShadowFunctionSpec{
@@ -184,6 +186,30 @@ var informationSchema = []ShadowFunctionSpec{
 }
 
 const ofDomain = `CASE WHEN ($2).typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"`
+
+// advisoryLocks stand for the functions that lock numbers: an agent's are others than the owner's and those of agents with
+// other attributes.
+func advisoryLocks() (out []ShadowFunctionSpec) {
+	for _, f := range []struct{ name, returns string }{
+		{"pg_advisory_lock", "void"}, {"pg_advisory_lock_shared", "void"}, {"pg_advisory_xact_lock", "void"},
+		{"pg_advisory_xact_lock_shared", "void"}, {"pg_try_advisory_lock", "bool"}, {"pg_try_advisory_lock_shared", "bool"},
+		{"pg_try_advisory_xact_lock", "bool"}, {"pg_try_advisory_xact_lock_shared", "bool"},
+		{"pg_advisory_unlock", "bool"}, {"pg_advisory_unlock_shared", "bool"},
+	} {
+		unlocks := strings.Contains(f.name, "unlock")
+		for _, key := range []struct {
+			args []string
+			text string
+		}{
+			{[]string{bigint}, "$1::pg_catalog.text"},
+			{[]string{integer, integer}, "$1::pg_catalog.text OPERATOR(pg_catalog.||) ',' OPERATOR(pg_catalog.||) $2::pg_catalog.text"},
+		} {
+			out = append(out, ShadowFunctionSpec{Name: f.name, Args: key.args, Returns: "pg_catalog." + f.returns, Volatile: true,
+				Query: fmt.Sprintf("SELECT pg_catalog.%s(pgconsent_signed.lock_key(%s, %t))", f.name, key.text, !unlocks)})
+		}
+	}
+	return out
+}
 
 // InformationFunction is the function that a call of one of information_schema becomes. False: agents may not call it.
 func InformationFunction(name string) (Name, bool) {

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"testing"
+
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// Advisory locks of agents work among sessions of the same attributes, collide with nobody else's, and cannot fill the
+// server's table of locks.
+func TestAdvisoryLocks(t *testing.T) {
+	in := start(t, options{})
+	one, same, owner := in.agent(t), in.agent(t), in.direct(t)
+	other := harness.Connect(t, in.dsn("second", agentPassword)) // of another user
+	answer := func(a harness.Answer) string {
+		if a.Err != "" {
+			return a.Code
+		}
+		return a.Results[len(a.Results)-1].Rows[0]
+	}
+	for _, step := range []struct {
+		who       string
+		sql, want string
+	}{
+		{"owner", "SELECT pg_try_advisory_lock(42)", "t"},
+		{"one", "SELECT pg_try_advisory_lock(42)", "t"},
+		{"same", "SELECT pg_try_advisory_lock(42)", "f"},
+		{"same", "SELECT pg_try_advisory_lock(43)", "t"},
+		{"same", "SELECT pg_try_advisory_lock(4, 2)", "t"},
+		{"one", "SELECT pg_try_advisory_lock_shared(4, 2)", "f"},
+		{"other", "SELECT pg_try_advisory_lock(43), pg_try_advisory_lock(4, 2)", "t\tt"},
+		{"one", "SELECT pg_advisory_unlock(42)", "t"},
+		{"same", "SELECT pg_try_advisory_xact_lock(42)", "t"},
+		{"one", "SELECT pg_advisory_lock(42)", ""},
+		{"same", "SELECT pg_advisory_unlock_all()", ""},
+		{"one", "SELECT pg_try_advisory_lock(43)", "t"},
+		{"owner", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND objid = 42", "1"},
+		{"same", "SELECT count(*) FROM (SELECT pg_advisory_lock(i) FROM generate_series(100, 163) AS i) AS l", "64"},
+		{"same", "SELECT pg_advisory_lock(164)", "54000"},
+		{"same", "SELECT pg_advisory_unlock(100)", "t"},
+		{"same", "SELECT pg_advisory_lock(164)", ""},
+		{"same", "SELECT pg_try_advisory_lock(NULL)", `\N`},
+	} {
+		conn := one
+		switch step.who {
+		case "owner":
+			conn = owner
+		case "other":
+			conn = other
+		case "same":
+			conn = same
+		}
+		if got := answer(harness.Ask(conn, step.sql)); got != step.want {
+			t.Errorf("%s: %s: %s, want %s", step.who, step.sql, got, step.want)
+		}
+	}
+	if a := harness.Ask(same, "SELECT pg_advisory_lock(i) FROM generate_series(1, 1000) AS i"); a.Code != "54000" {
+		t.Errorf("a thousand locks: %s", a)
+	}
+}
