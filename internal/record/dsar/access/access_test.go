@@ -71,7 +71,8 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 func TestConsentsOfTheApplication(t *testing.T) {
 	db := pgtest.Database(t)
 	harness.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz);
-INSERT INTO people VALUES (1, 'granted', NULL), (2, 'pending', NULL), (3, 'granted', '2030-01-01T00:00:00Z'), (4, 'granted', '2020-01-01T00:00:00Z'), (5, NULL, NULL);
+INSERT INTO people VALUES (1, 'granted', NULL), (2, 'pending', NULL),
+  (3, 'granted', '2030-01-01T00:00:00Z'), (4, 'granted', '2020-01-01T00:00:00Z'), (5, NULL, NULL);
 CREATE TABLE notes (id int PRIMARY KEY, about int REFERENCES people);
 INSERT INTO notes SELECT id, id FROM people;
 CREATE TABLE agreed (id int PRIMARY KEY, who text, grantee text, scope text, revoked_at timestamptz);
@@ -82,7 +83,10 @@ attributes: { entity: { type: text, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ people: { id: about } ], status: consent, is: granted, expires: until } ] }
   pets:
-    rows: [ consent: { subject: owner, record: { table: agreed, grantor: who, grantee: { column: grantee, to: entity }, scope: { column: scope, is: [id], all: "*" }, revoked: revoked_at } } ]
+    rows:
+      - consent:
+          subject: owner
+          record: { table: agreed, grantor: who, grantee: { column: grantee, to: entity }, scope: { column: scope, is: [id], all: "*" }, revoked: revoked_at }
 `}, harness.Auto)
 	from := access.Sources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy}
 	for who, want := range map[string]string{
