@@ -38,8 +38,9 @@ type Statement struct {
 	Limit           int64    // of a plain SELECT: the number after LIMIT, -1 if there is none
 }
 
-// FunctionReads is what a function reads of a table, as the policy declares it.
+// FunctionReads is one table that a function of the policy reads, and the ways in which it reads the table, as the
+// policy declares them.
 type FunctionReads struct {
 	Relation catalog.Name
-	Sources  []string
+	Sources  []string // metadata, structured or vector, as in Access.Source
 }

@@ -32,7 +32,7 @@ type (
 	}
 	consentBlock struct {
 		place
-		every          []linkDecl
+		subjectLinks   []linkDecl // every: the links that lead from the row to the people who must all have consented
 		status, is     string
 		statusAt, isAt place
 		recorded       *recordedDecl // for consent by records; else by a status

@@ -14,7 +14,7 @@ func (d *blockDecoder) consent(at place, n *node) block {
 				return
 			}
 			for _, item := range v.Items {
-				b.every = append(b.every, d.link(item, "every"))
+				b.subjectLinks = append(b.subjectLinks, d.link(item, "every"))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
@@ -62,7 +62,7 @@ func (d *blockDecoder) consent(at place, n *node) block {
 func (c *ruleCompiler) consentByStatus(b consentBlock, row *catalog.Relation) predicate.Node {
 	out := predicate.Consent{Status: b.status, Is: b.is}
 	from := row
-	for i, link := range b.every {
+	for i, link := range b.subjectLinks {
 		target := c.followLink(link, from)
 		if target == nil {
 			return predicate.Any{}

@@ -26,7 +26,7 @@ func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) pr
 func (c *ruleCompiler) consentSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn, string, bool) {
 	decl, out := b.recorded, predicate.Recorded{}
 	from := row
-	for i, link := range b.every {
+	for i, link := range b.subjectLinks {
 		target := c.followLink(link, from)
 		if target == nil {
 			return out, nil, "", false

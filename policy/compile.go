@@ -48,6 +48,7 @@ func (c *compiler) compileTables(p *Policy) {
 	p.limits = c.limits()
 	p.air = c.checkAIR()
 	p.operators = c.operators(c.doc.operators)
+	p.channels = c.channels(c.doc.channels)
 	c.declareTables()
 	for _, name := range c.order {
 		rows := c.rules.tableRule(name)

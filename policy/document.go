@@ -14,6 +14,7 @@ type Document struct {
 	objects    []objectDecl
 	contracts  []contractDecl
 	operators  []wordDecl // names of extensions
+	channels   []wordDecl // of LISTEN and NOTIFY
 	air        *airDecl
 	privacy    *privacyDecl
 	sources    *sourcesDecl
@@ -88,6 +89,7 @@ func (d *documentDecoder) root(n *node) {
 		"objects":    func(v *node) { d.section(v, "objects", d.contracts.object) },
 		"contracts":  func(v *node) { d.section(v, "contracts", d.contracts.contract) },
 		"operators":  func(v *node) { d.doc.operators = append(d.doc.operators, d.words(v, "operators")...) },
+		"channels":   func(v *node) { d.doc.channels = append(d.doc.channels, d.words(v, "channels")...) },
 		"limits":     d.limits,
 		"air":        d.air,
 		"privacy":    d.privacy.privacy,

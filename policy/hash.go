@@ -59,6 +59,9 @@ func (p *Policy) hash() string {
 	for _, extension := range p.operators {
 		fmt.Fprintf(h, "operators %q\n", extension)
 	}
+	for _, channel := range p.channels {
+		fmt.Fprintf(h, "channel %q\n", channel)
+	}
 	for _, d := range p.derivations {
 		from, where := d.Origin.Products(d.Table, "made", "source")
 		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Table().Name.String(), from, where, d.DeleteWithSource)

@@ -21,7 +21,7 @@ type LintContext struct {
 	UnknownOperator func(*catalog.Operator) bool
 
 	Triggers []catalog.Trigger // triggers that run with the rights of the writing role
-	Defaults []catalog.Default // defaults that run with the rights of a function's owner
+	Defaults []catalog.Default // column defaults that call a SECURITY DEFINER function
 }
 
 // Lint returns warnings about a policy that compiles, in the order of the files: about rules that never hold, redundant

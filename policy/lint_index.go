@@ -112,17 +112,17 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 	case consentBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok {
 			for i, step := range n.Steps {
-				l.needBTree(b.every[i].place, step.Relation, nil, stepColumns(step)...)
+				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
 		if n, ok := l.meaningOf(b, row).(predicate.Registered); ok {
 			for i, step := range n.Of.Steps {
-				l.needBTree(b.every[i].place, step.Relation, nil, stepColumns(step)...)
+				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
 		if n, ok := l.meaningOf(b, row).(predicate.Recorded); ok {
 			for i, step := range n.Steps {
-				l.needBTree(b.every[i].place, step.Relation, nil, stepColumns(step)...)
+				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			record := b.recorded.record
 			l.needIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)

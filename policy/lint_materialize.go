@@ -110,7 +110,7 @@ func roughly(n float64) string {
 // withMaterialize writes the block with materialize.
 func (b consentBlock) withMaterialize() string {
 	var every []string
-	for _, link := range b.every {
+	for _, link := range b.subjectLinks {
 		var pairs []string
 		for _, pair := range link.pairs {
 			pairs = append(pairs, yamlWord(pair.Column)+": "+yamlWord(pair.From))

@@ -26,6 +26,7 @@ type Policy struct {
 	tables     []*Table
 	functions  []*Function
 	operators  []string // names of extensions
+	channels   []string // of LISTEN and NOTIFY, sorted
 	views      []*View
 	children   []*Child
 	attributes []Attribute

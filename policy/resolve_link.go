@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// linkDecl is `table: { its column: the column it equals }`, with one pair for each column of the key.
+// linkDecl is a link from a row to rows of another table, as the policy writes it: `table: { its column: the column it
+// equals }`, with one pair for each column of the key.
 type linkDecl struct {
 	place
 	table   string

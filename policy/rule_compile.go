@@ -13,7 +13,7 @@ type ruleCompiler struct {
 	ownAttributes  map[string]bool // the attributes in own blocks
 	tablePath      []catalog.Name  // the tables whose rules are being compiled, outermost first
 	currentRule    *Rule           // the block that is being compiled
-	outermostRule  *Rule           // the outermost one, when it is compiled
+	outermostRule  *Rule           // the block that no other contains, once it is compiled
 	judgesElements bool            // set while blocks judge the elements of a list
 	countsGroups   bool            // set while blocks say which rows count in groups
 }

@@ -106,6 +106,9 @@ func policyShape() *shape {
 		key{"operators",
 			listShape("Extensions that pgconsent does not know, whose operators agents may use: none of them "+
 				"acts, or reads rows.", wordShape("postgis"))},
+		key{"channels",
+			listShape("Channels that agents may LISTEN to and NOTIFY: what is sent on them passes as it is.",
+				wordShape("news"))},
 		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
 		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},

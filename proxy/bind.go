@@ -86,7 +86,7 @@ func (r *requests) bind(body []byte) error {
 func (r *requests) fitStatement(e *bindEntry, st *statement, name string, rest []byte) (
 	v *verdict.Verdict, upstream string, ok bool) {
 	v = st.verdict
-	if v.ChecksValues {
+	if v.NeedsValueCheck {
 		values, _, ok := bindValues(rest)
 		if !ok {
 			r.invalid(e)

@@ -70,6 +70,7 @@ func (c *claims) endTx(undone bool) {
 	c.current, c.onCommit, c.saved, c.pending, c.failed = c.committed, c.committed, nil, false, false
 }
 
+// savepoint applies SAVEPOINT.
 func (c *claims) savepoint(name string) {
 	c.saved = append(c.saved, savedClaims{name, c.current, c.onCommit})
 }
@@ -85,15 +86,17 @@ func (c *claims) find(name string) (int, bool) {
 	return 0, false
 }
 
-func (c *claims) release(name string) {
-	if i, ok := c.find(name); ok {
+// release applies RELEASE SAVEPOINT.
+func (c *claims) release(savepoint string) {
+	if i, ok := c.find(savepoint); ok {
 		c.saved = c.saved[:i]
 	}
 }
 
-func (c *claims) rewind(name string) {
+// rollbackTo applies ROLLBACK TO SAVEPOINT.
+func (c *claims) rollbackTo(savepoint string) {
 	c.failed = false
-	if i, ok := c.find(name); ok {
+	if i, ok := c.find(savepoint); ok {
 		c.current, c.onCommit = c.saved[i].current, c.saved[i].onCommit
 		c.saved = c.saved[:i+1]
 	}
@@ -119,8 +122,8 @@ func (c *claims) apply(e verdict.Effect) {
 		c.savepoint(e.Name)
 	case verdict.Releases:
 		c.release(e.Name)
-	case verdict.Rewinds:
-		c.rewind(e.Name)
+	case verdict.RollsBackTo:
+		c.rollbackTo(e.Name)
 	}
 }
 
@@ -145,7 +148,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 			}
 		case verdict.ResetsSettings, verdict.Discards:
 			return true
-		case verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
+		case verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
 			if c.pending {
 				return true
 			}
@@ -154,7 +157,7 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 	return false
 }
 
-// claimed are the claims once everything that is sent or staged has run; false if they are not certain yet.
+// claimed returns the claims after everything that is sent or staged has run; false if the claims are not certain yet.
 func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,9 +175,9 @@ func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 	return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
 }
 
-// claims tells enforcement the claims of the session. Where an answer decides them, it waits for the answer. They are
-// not known in the middle of a group of messages, which the server may answer as late as it likes. Nor are they for a
-// statement that a text runs by name, where the text changes claims before it.
+// claims tells enforcement the claims of the session. If an answer of the server decides the claims, claims waits for
+// it. In the middle of a group of messages the claims are not known, since the server may answer as late as it likes.
+// For a statement that a text runs by name they are not known if the text changes claims before it.
 func (r *requests) claims() verdict.Claims {
 	if r.claimsUnknown {
 		return verdict.Claims{}

@@ -203,7 +203,8 @@ func (l *ledger) countCopied(x *execution, rows, bytes int) {
 	}
 }
 
-// endCopy ends the rows, and tells whether the server took them until now. It may ask for the rows of another COPY.
+// endCopy notes that the client has no more rows for this COPY, and reports whether the server was still taking them.
+// The server may then ask for the rows of the next COPY of the text.
 func (l *ledger) endCopy(x *execution) (copying bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,8 +212,9 @@ func (l *ledger) endCopy(x *execution) (copying bool) {
 	return copying
 }
 
-// startCopy notes that the server asks for rows, and tells whether x may have it do so.
-func (l *ledger) startCopy(x *execution) bool {
+// noteCopyRequested notes that the server asks for the rows of x, and tells whether x is a COPY FROM STDIN, for which
+// the server may ask.
+func (l *ledger) noteCopyRequested(x *execution) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !x.copiesIn() {

@@ -21,8 +21,8 @@ type Identity struct {
 	Lists  bool              // columns that the policy shows by key only are hidden altogether
 }
 
-// Dial makes a connection within the process that is treated as that of an authenticated agent: its statements are
-// enforced, recorded and limited, and its session is drained and ended, as those of any agent. Only the password is not
+// Dial makes a connection within the process that is treated as the connection of an authenticated agent: its statements
+// are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only the password is not
 // asked for. The caller speaks the protocol over it as a client does over a socket, and sends its startup message first,
 // without TLS.
 //

@@ -89,7 +89,7 @@ type execution struct {
 	limit     resultLimit
 	keys      verdict.KeyReader // reads the keys of the rows; nil: none are recorded
 
-	// Guarded by the ledger's lock. While it is set rows and bytes are those of the client's COPY FROM STDIN.
+	// Guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's COPY FROM STDIN.
 	copying bool
 }
 
@@ -114,7 +114,7 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 		return true
 	case 'G': // CopyInResponse
 		// The client of a result that a limit has ended does not wait for it, and the server would wait for rows.
-		return o.cut.of == nil && o.ledger.startCopy(x)
+		return o.cut.of == nil && o.ledger.noteCopyRequested(x)
 	default:
 		// CopyBothResponse among them: no agent may start replication.
 		return false

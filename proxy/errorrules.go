@@ -255,9 +255,9 @@ func copyLine(context string) string {
 	return ""
 }
 
-// isOwnContext tells whether the context field of an error speaks of the client's own message. A COPY line does so only
-// where the client copies rows to the server: file_fdw reads foreign tables by COPY as well, and their lines may be rows
-// that the client cannot see.
+// isOwnContext tells whether the context field of an error speaks of the client's own message. A COPY line is about the
+// client's message only if the client copies rows to the server: file_fdw reads foreign tables by COPY as well, and
+// their lines may be rows that the client cannot see.
 func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {
 		own := line == "" || line == parallelWorker

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// fields are those of a server's ErrorResponse or NoticeResponse that the proxy looks at. All others name relations,
-// columns, constraints, data types, queries or source files, and are dropped unread. Of the context only the number of a
-// COPY line is relayed.
+// fields are the fields of a server's ErrorResponse or NoticeResponse that the proxy looks at. All other fields name
+// relations, columns, constraints, data types, queries or source files, and are dropped unread. Of the context only the
+// number of a COPY line is relayed.
 type fields struct {
 	severity, unlocalised, sqlstate string
 	message, detail, hint, context  string

@@ -129,8 +129,9 @@ func invalidLength() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 }
 
-// carriesText tells of a message whose length is the client's to choose: one that is too long is answered by an error,
-// and the session goes on. A wrong length of any other message means that the two sides do not agree where it ends.
+// carriesText tells whether the client chooses the length of a message of this type. Such a message that is too long is
+// answered by an error, and the session goes on. A wrong length of any other message means that the two sides do not
+// agree where it ends.
 func carriesText(typ byte) bool { return typ == 'Q' || typ == 'P' || typ == 'B' }
 
 func tooLong(size int) *sqlstate.Error {

@@ -13,8 +13,8 @@ import (
 // room never waits for answers that the server keeps back.
 const maxInFlight = 10_000
 
-// ledger is what was sent to the server and is still to be answered, in order, and what the session's names of
-// statements and portals stand for. The goroutine that reads the client's messages pushes entries, the one that reads the
+// ledger has what was sent to the server and is not answered yet, in order, and what the session's names of statements
+// and portals stand for. The goroutine that reads the client's messages pushes entries, the one that reads the
 // server's answers takes them off.
 //
 // After an error in the extended protocol the server skips everything up to the next Sync. The ledger does the same:
@@ -38,7 +38,8 @@ type ledger struct {
 	timer transactionTimer
 
 	names
-	claims claims
+	claims   claims
+	channels map[string]bool // that the client has listened to
 }
 
 // sealTime is when the session's seal expires, and the function to call when the database says otherwise: see
@@ -71,8 +72,8 @@ func (l *ledger) setStaging(on bool) {
 	l.mu.Unlock()
 }
 
-// push adds entries that are about to be sent. It returns those that the server will skip, and false if the session is
-// over.
+// push adds entries that are about to be sent. It returns the entries that the server will skip, and false if the
+// session is over.
 func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,6 +186,11 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 		l.confirmDeclared(x, i)
 	case verdict.Closes:
 		l.closePortal(effects[i].Name)
+	case verdict.Listens:
+		if l.channels == nil {
+			l.channels = map[string]bool{}
+		}
+		l.channels[effects[i].Name] = true
 	case verdict.ResetsSettings:
 		if !slices.ContainsFunc(effects, holdsByDefault) {
 			l.holds.reset = x
@@ -195,6 +201,13 @@ func (l *ledger) statementCompleted(x *execution, i int) (late bool) {
 		l.holds.reset = x
 	}
 	return false
+}
+
+// hears tells whether the client has listened to a channel. Functions may listen for themselves.
+func (l *ledger) hears(channel string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.channels[channel]
 }
 
 // beginsLate tells whether one of these entries begins a transaction after the seal has expired, given that none is in
@@ -223,7 +236,7 @@ func (l *ledger) beginsLate(entries []entry) bool {
 // sealed notes the seal that the session has from now on.
 func (l *ledger) sealed(s verdict.Seal) {
 	l.mu.Lock()
-	l.seal = sealTime{s.Expires, s.Late}
+	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
 }
 

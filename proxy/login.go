@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refuse serves a client that is neither owner nor agent: the exchange and the error are those of an agent with a wrong
-// password.
+// refuse serves a client that is neither owner nor agent: it sees the exchange and the error that an agent
+// with a wrong password sees.
 func (c *conn) refuse(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Refused)
 	defer c.server.metrics.SessionClosed(metrics.Refused)
@@ -128,11 +128,12 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 
 // converse seals the session, greets the client and serves it.
 func (s *session) converse(server *pgconn.HijackedConn) error {
+	key := s.server.cancels.add(s)
+	defer s.server.cancels.remove(key)
+	s.shownPID = key.pid
 	if err := s.start(); err != nil {
 		return err
 	}
-	key := s.server.cancels.add(s)
-	defer s.server.cancels.remove(key)
 	if err := s.greet(server, key); err != nil {
 		return err
 	}

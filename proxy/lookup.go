@@ -65,7 +65,7 @@ func (l *ledger) statement(name string, group uint64, flush func() error) (*stat
 	}
 }
 
-// portal is as statement, for portals.
+// portal finds the portal of a name for a message of this group, as statement finds a statement.
 func (l *ledger) portal(name string, group uint64, flush func() error) (*portal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -92,7 +92,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 			case strings.HasPrefix(upper, "SAVEPOINT "):
 				e.Kind = verdict.Saves
 			case strings.HasPrefix(upper, "ROLLBACK TO "):
-				e.Kind = verdict.Rewinds
+				e.Kind = verdict.RollsBackTo
 			case upper == "BEGIN":
 				e.Kind = verdict.BeginsTx
 			case upper == "DEALLOCATE ALL":
@@ -140,6 +140,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				}
 			case upper == "RESET ALL":
 				e.Kind, e.Reads, e.CommandTag, t = verdict.ResetsSettings, true, "RESET", verdict.ResetSettings
+			case strings.HasPrefix(upper, "LISTEN "):
+				e.Kind, e.Name = verdict.Listens, strings.TrimSpace(t)[len("LISTEN "):]
 			case upper == "DISCARD ALL":
 				e.Kind = verdict.Discards
 			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):

@@ -78,7 +78,7 @@ func decodeBind(body []byte) (portal, statement string, rest []byte, ok bool) {
 	return portal, statement, rest, ok
 }
 
-// decodeNamed is for Describe and Close.
+// decodeNamed reads the body of a Describe or a Close.
 func decodeNamed(body []byte) (object byte, name string, ok bool) {
 	if len(body) == 0 || body[0] != 'S' && body[0] != 'P' {
 		return 0, "", false

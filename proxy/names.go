@@ -46,9 +46,10 @@ type portal struct {
 
 // names are what the names of a session stand for, guarded by the ledger's lock.
 //
-// A name is confirmed when the server has answered: it holds that statement under that name, or none. A pending one may
-// still fail or be skipped. Its own group can rely on it all the same, since an error that prevents it makes the server
-// skip the rest of the group; a message of another group has to wait for the answer.
+// A name is confirmed when the server has answered: the server has that statement under that name, or none. The message
+// that makes a pending name may still fail or be skipped. Messages of the same group can rely on the name all the same,
+// since an error that prevents it makes the server skip the rest of the group. A message of another group has to wait
+// for the answer.
 type names struct {
 	statements        map[string]*statement
 	portals           map[string]*portal
@@ -62,7 +63,7 @@ func (n *names) init() {
 	n.pendingStatements, n.pendingPortals = map[string]*statement{}, map[string]*portal{}
 }
 
-// removePending takes the statements and portals of e off those that are pending.
+// removePending takes the statements and portals of e off the pending ones.
 func (n *names) removePending(e entry) {
 	switch e := e.(type) {
 	case *parseEntry:

@@ -7,10 +7,10 @@ import (
 
 // nameUses is what a text that is about to run does with the names of the session's statements and portals.
 type nameUses struct {
-	runs      []*verdict.Verdict // on what it runs by name
-	prepared  []*statement       // by the verdict's effects, what PREPARE makes
-	declared  []*portal          // the same, what DECLARE makes
-	fetched   []*portal          // that FETCH and MOVE run
+	runs      []*verdict.Verdict // on the statements that it runs by name
+	prepared  []*statement       // the statements that PREPARE makes, by the verdict's effects
+	declared  []*portal          // the portals that DECLARE makes, by the verdict's effects
+	fetched   []*portal          // the portals that FETCH and MOVE run
 	dropsSeal bool
 	ticket    verdict.Ticket // the record of a refusal
 }
@@ -27,13 +27,13 @@ type nameResolver struct {
 
 	r       *requests
 	verdict *verdict.Verdict
-	group   uint64                // of the message
-	made    map[string]*statement // by the same text; nil where it has deallocated it
-	allGone bool                  // the same text has deallocated all others
-	opened  map[string]*portal    // by the same text
+	group   uint64                // the group of the message
+	made    map[string]*statement // statements that the same text made; nil where it has deallocated one
+	allGone bool                  // the same text has deallocated all other statements
+	opened  map[string]*portal    // portals that the same text opened
 }
 
-// resolveNames is what v does with names. group is that of its message.
+// resolveNames finds out what v does with names. group is the group of its message.
 func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refused *sqlstate.Error, err error) {
 	if len(v.Effects) == 0 {
 		return n, nil, nil

@@ -45,8 +45,8 @@ func (r *refusal) text() string {
 	return `SELECT "` + r.token + `"`
 }
 
-// isEarly tells whether the server finds the fault of a Bind, a Describe or an Execute before it looks at the state of
-// the transaction.
+// isEarly tells whether the server finds this fault of a Bind, Describe or Execute before it looks for a failed
+// transaction.
 func (r *refusal) isEarly() bool {
 	switch r.err.Code {
 	case invalidStatementName, invalidCursorName, sqlstate.ProtocolViolation:
@@ -65,8 +65,9 @@ var (
 	inBinary     = []byte{0, 0, 0, 0, 0, 1, 0, 1}
 )
 
-// The refused forms of messages. Where the server would look at the state of the transaction first, a Parse does so in
-// the place of a Bind, a Describe or an Execute.
+// The messages that go to the server in place of refused ones and provoke an error there. For a fault that the server
+// reports only after it has looked for a failed transaction (25P02), a failing Parse stands in for the Bind, Describe
+// or Execute; see isEarly.
 
 func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
 

@@ -119,10 +119,10 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 	}
 }
 
-// openMessages are those since the client last asked for an answer.
+// openMessages are the messages since the client last asked for an answer.
 type openMessages struct {
 	any   bool // the client sends more before it waits
-	binds int  // behind which there is no Execute yet
+	binds int  // Bind messages behind which there is no Execute yet
 }
 
 func (o *openMessages) add(typ byte) {
@@ -279,7 +279,7 @@ func (r *requests) recheck(v *verdict.Verdict) (now *verdict.Verdict, refused *s
 // isUnusable tells whether a verdict cannot be sent: its text would end early.
 func isUnusable(v *verdict.Verdict) bool { return v.Allowed() && strings.IndexByte(v.Text, 0) >= 0 }
 
-// hasOnly tells whether a text does nothing but these things.
+// hasOnly tells whether all effects of a text are of these kinds.
 func hasOnly(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
 	for _, e := range v.Effects {
 		found := false

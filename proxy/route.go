@@ -77,8 +77,8 @@ type SessionInfo struct {
 	BackendPID uint32
 	Server     string // when the server was started, by its own clock: tells servers apart
 
-	// Settings are those of the startup message, by their names in lower case. Claims returns the current values of settings
-	// that the policy maps to attributes; it is called by the goroutine that calls the Decider.
+	// Settings are the settings of the startup message, by their names in lower case. Claims returns the current values of
+	// settings that the policy maps to attributes; the goroutine that calls the Decider calls it.
 	Settings map[string]string
 	Claims   func() verdict.Claims
 

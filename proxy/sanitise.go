@@ -183,7 +183,7 @@ var catalogNames = strings.NewReplacer("pgconsent_catalog.is_", "information_sch
 
 var qualifiedName = regexp.MustCompile(`\bpg_catalog\.([a-z_0-9]+)`)
 
-// grammarFunctions are those that PostgreSQL's grammar calls, qualified, for constructs with the same keyword.
+// grammarFunctions are the functions that PostgreSQL's grammar calls, qualified, for constructs with the same keyword.
 var grammarFunctions = map[string]bool{"extract": true, "position": true, "normalize": true, "overlaps": true, "xmlexists": true}
 
 // restoreNames turns names that the rewriter has put into the text back into the client's.

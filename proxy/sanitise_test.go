@@ -307,10 +307,13 @@ func TestNotices(t *testing.T) {
 		upToReady(1, q("ROLLBACK")),
 		upToReady(1, q("DO $$ BEGIN RAISE NOTICE 'told'; RAISE WARNING 'told'; END $$")),
 		upToReady(1, q("SELECT 1 AS "+long)),
-		upToReady(1, q("LISTEN a; NOTIFY a, 'x'")),
+		upToReady(1, q("LISTEN a; NOTIFY a, 'x'; NOTIFY b, 'x'")),
+		upToReady(1, q("DO $$ BEGIN EXECUTE 'LISTEN b'; END $$")),
+		upToReady(1, q("NOTIFY b, 'x'")),
 	})
 	want := []string{"N 25P01", "C ROLLBACK", "Z I", "C DO", "Z I", "N 42622", "T " + long[:63] + ":23:0", `D ["1"]`,
-		"C SELECT 1", "Z I", "C LISTEN", "C NOTIFY", "Z I"}
+		"C SELECT 1", "Z I", "C LISTEN", "C NOTIFY", "C NOTIFY", "*pgproto3.NotificationResponse", "Z I",
+		"C DO", "Z I", "C NOTIFY", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -60,7 +60,7 @@ type Server struct {
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
-	logins    int // of conns, those that are not logged in yet
+	logins    int // how many of conns are not logged in yet
 	draining  bool
 	running   sync.WaitGroup // one per connection
 }
@@ -134,7 +134,8 @@ func (s *Server) Serve(l net.Listener) error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			// Mostly because there are no descriptors left: sessions go on, and so does accepting once there is room.
+			// Mostly because there are no descriptors left: sessions go on, and connections are accepted again once there is
+			// room.
 			s.log.Warn("accept failed", "error", err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)

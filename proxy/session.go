@@ -22,6 +22,7 @@ type session struct {
 	backend  verdict.Backend
 	cancelAt Upstream
 	key      []byte // the server's cancel key, with the process id in front
+	shownPID uint32 // what the client was told as the process id
 	ledger   *ledger
 	outgoing sync.WaitGroup
 	retry    retryState

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -26,7 +27,8 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 		}
 		put, err = o.completed(bytes.Clone((*o.buf)[o.r : o.r+n]))
 	case 'A': // NotificationResponse
-		// It tells what other sessions do.
+		put = o.notification(body, more)
+		o.retried.others = o.retried.others || len(put) > 0
 	case 'S': // ParameterStatus
 		name, _, ok := cString(body)
 		passes = ok && more == 0 && isReported(name)
@@ -48,6 +50,23 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	o.out = append(o.out, put...)
 	o.tail.bytes, o.tail.skip = more, true
 	return nil
+}
+
+// notification is a NotificationResponse for the client, or nothing where it has not listened to the channel. Of the
+// processes that send one it knows its own alone.
+func (o *answers) notification(body []byte, more int) []byte {
+	if len(body) < 4 || more > 0 { // a payload has less than 8,000 bytes
+		return nil
+	}
+	channel, _, ok := cString(body[4:])
+	if !ok || !o.ledger.hears(channel) {
+		return nil
+	}
+	var pid uint32
+	if binary.BigEndian.Uint32(body) == o.backend.PID {
+		pid = o.shownPID
+	}
+	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
 
 // completed takes a CommandComplete that is read whole and returns what the client gets of it.

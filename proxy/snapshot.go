@@ -198,7 +198,7 @@ func (l *ledger) holdByDefault() {
 	l.mu.Unlock()
 }
 
-// holdRequests is how often that was asked for so far.
+// holdRequests is how often the session has asked so far to hold snapshots by default.
 func (l *ledger) holdRequests() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,7 @@ func (r *requests) checkSnapshots(end int) {
 	}
 }
 
-// needsCheck tells whether anything up to end has to be asked about.
+// needsCheck tells whether a staged message before end needs a check.
 func (r *requests) needsCheck(end int) (yes bool) {
 	for i := r.batch.sent; i < end; i++ {
 		e := r.batch.items[i].entry
@@ -58,7 +58,7 @@ func (r *requests) needsCheck(end int) (yes bool) {
 	return yes
 }
 
-// checkFunctions refuses e where it calls functions that may not be those any more which were checked.
+// checkFunctions refuses e if it calls functions that may have been replaced since they were checked.
 func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 	v := unguarded(e)
 	if v == nil {
@@ -70,7 +70,7 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 	return c.unchanged[v.Versions]()
 }
 
-// check notes the moment of the snapshot that e takes, and asks whether those that it shows are still good.
+// check notes the moment of the snapshot that e takes, and asks whether the snapshots that e shows are still good.
 func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	err := untracked(e)
 	if refused := c.noteMoment(e.base().snapshot); err == nil {
@@ -133,7 +133,7 @@ func unguarded(e entry) *verdict.Verdict {
 }
 
 // untracked is the refusal of a message that would show, for longer than its statement, a relation or a function whose
-// changes pgconsent does not follow; nil where it may.
+// changes pgconsent does not follow; nil for any other message.
 func untracked(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil

@@ -82,7 +82,7 @@ func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
 // controlsTx tells whether a statement controls a transaction.
 func controlsTx(effect verdict.Effect) bool {
 	switch effect.Kind {
-	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
+	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo:
 		return true
 	}
 	return false
@@ -104,7 +104,7 @@ func (e *queryEntry) binaryFetches() []bool {
 	return out
 }
 
-// step is the messages for the i-th statement, or those that end the Query.
+// step is the messages for the i-th statement, or the messages that end the Query.
 func (st *queryInSteps) step(i int) []byte {
 	var b []byte
 	if i == 0 {

@@ -78,7 +78,7 @@ func (w *walker) checkCasts() {
 // MayCast tells why a parameter of a type cannot be given to a text, or nil: the text may cast the parameter to each
 // type that it names.
 func (r *Result) MayCast(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
-	if r.ChecksValues && !slices.Contains(settingTypes, parameter) {
+	if r.NeedsValueCheck && !slices.Contains(settingTypes, parameter) {
 		return notSettable("").WithHint("Declare the parameters of set_config as text, or leave their types to the server.")
 	}
 	for _, c := range r.foreignCasts {

@@ -83,6 +83,10 @@ func tagOfStatement(stmt *sqltext.Node) string {
 		return "DISCARD"
 	case *sqltext.Node_UnlistenStmt:
 		return "UNLISTEN"
+	case *sqltext.Node_ListenStmt:
+		return "LISTEN"
+	case *sqltext.Node_NotifyStmt:
+		return "NOTIFY"
 	case *sqltext.Node_VariableShowStmt:
 		return "SHOW"
 	case *sqltext.Node_VariableSetStmt:

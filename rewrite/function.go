@@ -57,6 +57,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
 			}
 		}
+		if refused != nil && name == "pg_notify" && len(w.snap.FunctionsNamed(schema, name)) == 0 && w.isPlainNotify(f) {
+			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
+		}
 		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
 			showAllSettingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
 			len(w.snap.FunctionsNamed(schema, name)) == 0 {

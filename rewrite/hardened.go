@@ -166,7 +166,8 @@ func (c *hardenedAnalysis) statement(n *sqltext.Node) verdict.HardenedPlan {
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
 		// an EXECUTE is hardened as the statement that it runs
-		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt:
+		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt,
+		*sqltext.Node_ListenStmt, *sqltext.Node_NotifyStmt, *sqltext.Node_DoStmt: // DO is ours: see createStmt
 	case *sqltext.Node_ExplainStmt:
 		c.harden("it explains another")
 		return verdict.HardenedAtExecute

@@ -303,17 +303,17 @@ func TestSignedPathIsForWhatIsPlain(t *testing.T) {
 		{"SELECT title FROM memories WHERE title LIKE 'a%'", "SELECT title FROM memories WHERE title LIKE E'a\\\\'", "operator ~~"},
 	} {
 		for _, side := range []struct {
-			sql  string
-			gate bool
+			sql    string
+			signed bool
 		}{{c.takesArguments, true}, {c.stays, c.reason == ""}} {
 			result, refused := r.Rewrite(side.sql, false)
 			if refused != nil {
-				if side.gate || c.reason != "*" {
+				if side.signed || c.reason != "*" {
 					t.Errorf("%s: %v", side.sql, refused)
 				}
 				continue
 			}
-			if signedPath := result.Path == verdict.PathSigned; signedPath != side.gate || !signedPath && c.reason != "*" &&
+			if signedPath := result.Path == verdict.PathSigned; signedPath != side.signed || !signedPath && c.reason != "*" &&
 				!strings.Contains(result.RowSecurityReason, c.reason) {
 				t.Errorf("%s: path %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}

@@ -12,8 +12,8 @@ import (
 )
 
 // checkRelations looks at every relation of a rewritten text by a walk of its own: a name with a schema is a table of
-// the policy or the view that stands for it, a shadow, or a gate view inside a predicate; a name without one is a WITH
-// query of the same text.
+// the policy or the view that stands for it, a shadow, or a signed view inside a predicate; a name without one is a
+// WITH query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
 	targets := map[*sqltext.RangeVar]bool{}                         // of INSERT, UPDATE, DELETE
@@ -58,10 +58,10 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 		case rv.Schemaname == catalog.ShadowSchema:
 		case rv.Schemaname == "pgconsent_signed":
 			if !result.NeedsSignature {
-				t.Fatalf("%s names a gate view and asks for no signature", result.Text)
+				t.Fatalf("%s names a signed view and asks for no signature", result.Text)
 			}
 			if len(tree.Stmts) != 1 {
-				t.Fatalf("%s names a gate view in several statements", result.Text)
+				t.Fatalf("%s names a signed view in several statements", result.Text)
 			}
 		default:
 			for _, view := range r.pol.Views() {

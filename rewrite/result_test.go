@@ -102,7 +102,7 @@ func TestTagsAndEffects(t *testing.T) {
 		{"END", "COMMIT", []verdict.Effect{{Kind: verdict.EndsTx}}},
 		{"ABORT", "ROLLBACK", []verdict.Effect{{Kind: verdict.EndsTx, Undoes: true}}},
 		{"SAVEPOINT a", "SAVEPOINT", []verdict.Effect{{Kind: verdict.Saves, Name: "a"}}},
-		{"ROLLBACK TO a", "ROLLBACK", []verdict.Effect{{Kind: verdict.Rewinds, Name: "a"}}},
+		{"ROLLBACK TO a", "ROLLBACK", []verdict.Effect{{Kind: verdict.RollsBackTo, Name: "a"}}},
 		{"RELEASE a", "RELEASE", []verdict.Effect{{Kind: verdict.Releases, Name: "a"}}},
 		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},

@@ -22,7 +22,7 @@ func returnsRows(n *sqltext.Node) bool {
 		return !kind.FetchStmt.Ismove
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_DeallocateStmt,
 		*sqltext.Node_ClosePortalStmt,
-		*sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt:
+		*sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ListenStmt, *sqltext.Node_NotifyStmt, *sqltext.Node_DoStmt:
 		return false
 	}
 	return true

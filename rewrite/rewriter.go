@@ -176,7 +176,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		return result, w.refused
 	}
 	result.checkValues = w.checkValues()
-	result.ChecksValues, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
+	result.NeedsValueCheck, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
 	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before the tree is edited
 	w.setHardening(tree, result)

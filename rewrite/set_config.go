@@ -29,7 +29,7 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 		return false, nil
 	}
 	if name.parameter != 0 || value.parameter != 0 {
-		w.settingCalls = append(w.settingCalls, settingCall{name, value})
+		w.checkSettingValues(name, value)
 		return name.parameter != 0 || isPlainSetting(name.text, w.claims, w.pol.Timeout()), nil
 	}
 	if !isPlainSetting(name.text, w.claims, w.pol.Timeout()) {
@@ -54,9 +54,6 @@ type settingArgument struct {
 	text      string
 	parameter int32 // 0: it is the text
 }
-
-// settingCall is a call of set_config with a parameter.
-type settingCall struct{ name, value settingArgument }
 
 func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
 	if text, ok := constantString(n); ok {
@@ -90,28 +87,37 @@ func (r *Result) CheckValues(values [][]byte) *sqlstate.Error {
 	return r.checkValues(values)
 }
 
-// checkValues is the check of the values that a Bind gives to the settings; nil where none is a parameter.
+// checkValues is the check of the values that a Bind gives to settings and channels; nil where none is a parameter.
 func (w *walker) checkValues() func(values [][]byte) *sqlstate.Error {
-	if len(w.settingCalls) == 0 {
+	checks := w.valueChecks
+	if len(checks) == 0 {
 		return nil
 	}
-	calls, claims, path, timeout := w.settingCalls, w.claims, w.snap.SearchPath(), w.pol.Timeout()
 	return func(values [][]byte) *sqlstate.Error {
-		for _, call := range calls {
-			name, named := call.name.in(values)
-			value, given := call.value.in(values)
-			switch {
-			case !named || !isPlainSetting(name, claims, timeout):
-				return notSettable(name)
-			case !given:
-				return badValue(name)
-			}
-			if _, _, refused := CheckSetting(name, value, "set", path, claims); refused != nil {
+		for _, check := range checks {
+			if refused := check(values); refused != nil {
 				return refused
 			}
 		}
 		return nil
 	}
+}
+
+// checkSettingValues checks what a Bind gives to a call of set_config.
+func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
+	claims, path, timeout := w.claims, w.snap.SearchPath(), w.pol.Timeout()
+	w.valueChecks = append(w.valueChecks, func(values [][]byte) *sqlstate.Error {
+		name, named := nameOf.in(values)
+		value, given := valueOf.in(values)
+		switch {
+		case !named || !isPlainSetting(name, claims, timeout):
+			return notSettable(name)
+		case !given:
+			return badValue(name)
+		}
+		_, _, refused := CheckSetting(name, value, "set", path, claims)
+		return refused
+	})
 }
 
 // in is the argument where the parameters have these values; ok is false where it is NULL.

@@ -109,7 +109,7 @@ func TestSetConfigOfParameters(t *testing.T) {
 		if err := res.CheckValues(values); err != nil {
 			code = string(err.Code)
 		}
-		if code != test.want || !res.ChecksValues || !res.ExpectsForms {
+		if code != test.want || !res.NeedsValueCheck || !res.ExpectsForms {
 			t.Errorf("%s of %q: %q, want %q", test.sql, test.values, code, test.want)
 		}
 		for oid, ok := range map[uint32]bool{pgtype.TextOID: true, pgtype.VarcharOID: true, pgtype.NameOID: false,

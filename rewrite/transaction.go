@@ -29,7 +29,7 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	case sqltext.TRANS_STMT_RELEASE:
 		return verdict.Effect{Kind: verdict.Releases, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_ROLLBACK_TO:
-		return verdict.Effect{Kind: verdict.Rewinds, Name: t.SavepointName}
+		return verdict.Effect{Kind: verdict.RollsBackTo, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_PREPARE, sqltext.TRANS_STMT_COMMIT_PREPARED, sqltext.TRANS_STMT_ROLLBACK_PREPARED:
 		w.refuse(refusal("TransactionStmt.gid"))
 	default:

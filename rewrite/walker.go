@@ -47,11 +47,11 @@ type walker struct {
 	starColumnCount   int  // columns that starColumns has copied
 	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
 	aggregations      []aggregation
-	hasExecute        bool // it names a prepared statement, which may need a signature
-	extended          bool // the text is a Parse's
-	settingCalls      []settingCall
-	statementCount    int  // of the text
-	needsPlanStandIn  bool // it is an EXPLAIN of what reads tables
+	hasExecute        bool                                    // it names a prepared statement, which may need a signature
+	extended          bool                                    // the text is a Parse's
+	valueChecks       []func(values [][]byte) *sqlstate.Error // of parameters, when they are bound
+	statementCount    int                                     // of the text
+	needsPlanStandIn  bool                                    // it is an EXPLAIN of what reads tables
 
 	currentOfEnd int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
@@ -138,6 +138,10 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.explainStmt(n.ExplainStmt, w.statementCount == 1)
 	case *sqltext.Node_DiscardStmt:
 		effect = w.discardStmt(n.DiscardStmt)
+	case *sqltext.Node_ListenStmt:
+		effect = w.listenStmt(n.ListenStmt)
+	case *sqltext.Node_NotifyStmt:
+		effect = w.notifyStmt(n.NotifyStmt)
 	case *sqltext.Node_UnlistenStmt:
 		effect = w.unlistenStmt()
 	case *sqltext.Node_CreateExtensionStmt, *sqltext.Node_CreateSchemaStmt, *sqltext.Node_CreateStmt, *sqltext.Node_IndexStmt:

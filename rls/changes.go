@@ -20,8 +20,8 @@ type trackedTable struct {
 	isHelper      bool            // rules of other tables read it
 }
 
-// trackedTables lists the tables whose changes end snapshots, sorted by name: those of the policy, and the others that
-// its predicates read.
+// trackedTables lists the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
+// tables that its predicates read.
 func trackedTables(p *policy.Policy) []*trackedTable {
 	found := map[catalog.Name]*trackedTable{}
 	at := func(r *catalog.Relation) *trackedTable {
@@ -193,7 +193,7 @@ func (w *trackedTable) triggers() []Object {
 	default:
 		return nil
 	}
-	if w.relation.Name == predicate.RegistryTable {
+	if w.relation.Name == predicate.CurrentConsents {
 		// The registry records its changes itself, without renewals. A first record hides no row unless it is a refusal; a
 		// request for a partnership is none.
 		if w.insertCanHide {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// groupViews are the views that aggregates read: the visible rows, and those of the others in cells with enough
+// groupViews are the views that aggregates read: the visible rows, and the other rows in cells with enough
 // subjects. The groups that an aggregate forms by dimensions consist of whole cells. So no difference of two answers is
 // about fewer subjects than a cell has.
 //
@@ -77,9 +77,9 @@ type groupQuery struct {
 	subject      string   // the column, quoted
 	names        []string // the columns
 	values       []string // their values, of rows that show
-	hidden       []string // the same, of rows that count in groups only
+	hidden       []string // their values, of rows that count in groups only
 	cell         []string // the columns by which hidden rows are divided into cells
-	conditions   []string // the columns among them that tell whether a measure counts
+	conditions   []string // the columns among names that tell whether a measure counts
 	partlyHidden []string // conditions under which some value of a visible row does not show
 }
 
@@ -141,7 +141,8 @@ func (q *groupQuery) rows() (shown string, counts []string) {
 	hides := "(" + visible + ") IS NOT TRUE"
 	shown = "(" + visible + ")"
 	if len(q.partlyHidden) > 0 {
-		// A visible row with a hidden value counts in groups, if it may, with that value; otherwise it shows without it.
+		// A visible row with a hidden value counts in groups with that value if the rule of groups lets it count. Otherwise
+		// the row shows without the value.
 		some := strings.Join(q.partlyHidden, " OR ")
 		hides = "(" + hides + " OR " + some + ")"
 		shown += " AND (" + grouped + " AND (" + some + ")) IS NOT TRUE"

@@ -25,7 +25,7 @@ func (f helperViews) objects() []Object {
 	return out
 }
 
-// views are those of one table: one that row policies read, and one for signed statements.
+// views are the helper views of one table: one that row policies read, and one for signed statements.
 func (f helperViews) views(h predicate.Helper) Object {
 	o := newObject(helperIdentity(h.Relation), "", h.Relation)
 	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
@@ -48,7 +48,7 @@ func (f helperViews) views(h predicate.Helper) Object {
 // readable lets the reader read all rows of a table.
 func (f *facts) readable(r *catalog.Relation) Object {
 	o := newObject(policyIdentity(readerPolicy, r), "", r)
-	if r.Name == predicate.RegistryTable { // it stays as migrate installs it. Agents cannot name it
+	if r.Name == predicate.CurrentConsents { // it stays as migrate installs it. Agents cannot name it
 		o.grant(rightsOn("TABLE", one(r.Name.SQL()), one(f.reader),
 			"Predicates read the consent registry with the reader's rights, not the agent's.", "SELECT"))
 		return o.Object

@@ -24,7 +24,8 @@ func TestAgentSeesWhatThePolicyShows(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM public.memories WHERE id NOT IN (SELECT memory_id FROM public.memory_participants)", "1")
 	w.want(w.agent(user2), titles, "of user 2")
 
-	// The gate: a person whom the agent cannot see still hides the memory, and withdrawing counts at the next statement.
+	// The consent rule: a person whom the agent cannot see still hides the memory, and withdrawing counts at the next
+	// statement.
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	w.want(agent, titles, "alone")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'granted'")
@@ -151,7 +152,7 @@ func TestSignedPath(t *testing.T) {
 	w.t = t
 	w.setSeal(agent, "")
 	w.refused(agent, "42501", signed)
-	// A gate shows what the predicates need, hidden rows too, and nothing else.
+	// A signed view shows what the predicates need, hidden rows too, and nothing else.
 	w.setSeal(agent, key.Seal(claims(agent, user1)))
 	w.want(agent, key.Sign("p1", "SELECT count(*) FROM pgconsent_signed.public_people"), "5")
 	w.refused(agent, "42703", key.Sign("p1", "SELECT name FROM pgconsent_signed.public_people"))

@@ -113,7 +113,7 @@ func (m materialized) openUntil() string {
 // for each other's commit.
 const lockBuckets = 512
 
-// lockKey is the bucket of a value, among those of the step.
+// lockKey is the advisory lock for the bucket of a value, among the buckets of a step.
 func lockKey(name string, step int, value string) string {
 	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
 	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,

@@ -21,16 +21,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-const keptPolicy = `version: 1
+const materializedPolicy = `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ note_people: { note: id }, people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
   drafts: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, materialize: true } ] }
 `
 
-func keptDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
+func materializedDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
 	t.Helper()
-	return keptOver(t, keptPolicy, `
+	return materializedOver(t, materializedPolicy, `
 CREATE TABLE people (id int, status text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE note_people (note int, person int);
@@ -40,7 +40,7 @@ INSERT INTO note_people SELECT 1 + g % 12, 1 + g % 8 FROM generate_series(1, 20)
 INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`)
 }
 
-func keptOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
+func materializedOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
 	t.Helper()
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -71,7 +71,7 @@ func keptOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.P
 // each.
 func TestMaterializedManyAtOnce(t *testing.T) {
 	tier.All(t)
-	_, super, plan := keptDatabase(t)
+	_, super, plan := materializedDatabase(t)
 	ctx := context.Background()
 	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 	}
 	if err := super.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE o.open_until > now()),
 		count(*) FILTER (WHERE (o.open_until > now()) <> (o.b %% 2 = 1))
-		FROM %s AS o WHERE o.a = 'many'`, keptOf(t, super, "drafts"))).Scan(&open, &wrong); err != nil || open != 4500 || wrong != 0 {
+		FROM %s AS o WHERE o.a = 'many'`, materializedTable(t, super, "drafts"))).Scan(&open, &wrong); err != nil || open != 4500 || wrong != 0 {
 		t.Errorf("%d open, %d wrong, %v", open, wrong, err)
 	}
 }
@@ -101,7 +101,7 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 // brought: neither is what is kept filled in again without it, nor does it commit with an answer of before.
 func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 	tier.All(t)
-	db, super, plan := keptDatabase(t)
+	db, super, plan := materializedDatabase(t)
 	ctx := context.Background()
 	fill := func() {
 		t.Helper()
@@ -152,7 +152,7 @@ func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 // What settles at once, or in parts that are rolled back, leaves nothing unsettled.
 func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	tier.All(t)
-	_, super, plan := keptDatabase(t)
+	_, super, plan := materializedDatabase(t)
 	ctx := context.Background()
 	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 // What is written in a session with other settings than those in which it is read is settled all the same.
 func TestMaterializedWhateverSettings(t *testing.T) {
 	tier.All(t)
-	_, super, plan := keptOver(t, `version: 1
+	_, super, plan := materializedOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   days: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
@@ -242,7 +242,7 @@ func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 // A link may be of a wider integer than what it leads to, or of a narrower one.
 func TestMaterializedOverIntegersOfAnyWidth(t *testing.T) {
 	tier.All(t)
-	_, super, plan := keptOver(t, `version: 1
+	_, super, plan := materializedOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, materialize: true } ] }
@@ -272,7 +272,7 @@ func TestMaterializedBesideColumnsOfAnyName(t *testing.T) {
 	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
 		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +
 		"concerned0 text[], concerned1 text[], s1 int, new text, old text"
-	_, super, plan := keptOver(t, `version: 1
+	_, super, plan := materializedOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
@@ -293,8 +293,8 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
 	}
 }
 
-// keptOf is the table with the materialized rule of another.
-func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
+// materializedTable is the table with the stored answers of the given table's rule.
+func materializedTable(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'
 		WHERE c.relname LIKE 'materialized%' AND EXISTS (SELECT FROM pg_attribute AS k, pg_attribute AS o
@@ -309,7 +309,7 @@ func keptOf(t *testing.T, conn *pgx.Conn, table string) (name string) {
 // filled in, after transactions that could not be settled, and when triggers fire for several tables.
 func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	tier.All(t)
-	db, super, plan := keptDatabase(t)
+	db, super, plan := materializedDatabase(t)
 	ctx := context.Background()
 	enough := int64(tier.Count(60, 300, 20_000))
 	var commits, failures, kills, checks, compared, filled atomic.Int64
@@ -456,7 +456,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 // Where a key leads to the one who must have agreed, rows of nobody who is there are kept as hidden; and changes count
 // in whatever way they are replicated.
 func TestMaterializedWhereSomebodyMustHaveAgreed(t *testing.T) {
-	_, super, plan := keptOver(t, `version: 1
+	_, super, plan := materializedOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables: { notes: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, materialize: true } ] } }
 `, `CREATE TABLE people (id int PRIMARY KEY, status text); CREATE TABLE notes (id int PRIMARY KEY, person int);
@@ -480,7 +480,7 @@ INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes VALU
 		var open string
 		if err := super.QueryRow(ctx, fmt.Sprintf(
 			"SELECT COALESCE(array_agg(id ORDER BY id) FILTER (WHERE open_until > now()), '{}')::text FROM %s",
-			keptOf(t, super, "notes"))).Scan(&open); err != nil || open != c.open {
+			materializedTable(t, super, "notes"))).Scan(&open); err != nil || open != c.open {
 			t.Errorf("%s: %s are open, %v, want %s", c.change, open, err, c.open)
 		}
 	}

@@ -70,7 +70,7 @@ const whyDropPolicies = "Take the policies away."
 func (f rowPolicies) unlisted() []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range f.helpers {
-		if _, ok := f.policy.Table(h.Relation.Name); !ok && h.Relation.Name != predicate.RegistryTable {
+		if _, ok := f.policy.Table(h.Relation.Name); !ok && h.Relation.Name != predicate.CurrentConsents {
 			out = append(out, h.Relation)
 		}
 	}

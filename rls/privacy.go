@@ -23,7 +23,7 @@ var privacyFunctions = []string{
 	"pgconsent.privacy_drawn(pg_catalog.text, pg_catalog.text[], pg_catalog.int4)",
 }
 
-// earlierPrivacyRows is the signature that an earlier version installed.
+// earlierPrivacyRows is the signature of privacy_rows that an earlier version installed.
 const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 	"pg_catalog.text, pg_catalog.int4)"
 

@@ -7,8 +7,8 @@
 // not affected.
 //
 // A plan is a list of objects. Each feature of the package is a type that makes its own objects: row policies, signed
-// views, change triggers, and so on. The statements that install a plan make the objects in their order, and those that
-// remove it drop them in the reverse order.
+// views, change triggers, and so on. The statements that install a plan make the objects in their order, and the
+// statements that remove it drop them in the reverse order.
 //
 // A plan does not guarantee that nobody changes the database afterwards, that no foreign policy hides rows from the
 // reader role, or that the roles were safe before. Doctor checks these.
@@ -69,8 +69,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	if o.SignedViews {
 		plan.facts.signed = signedTables(p)
 	}
-	// The hash does not depend on partitions and columns, which come and go. A proxy serves without those that migrate has
-	// not seen; agents cannot name them.
+	// The hash does not depend on partitions and columns, which come and go. A proxy serves without the partitions and
+	// columns that migrate has not seen; agents cannot name them.
 	h := sha256.New()
 	for _, s := range plan.Up() {
 		fmt.Fprintf(h, "%s;\n", s.SQL)

@@ -165,7 +165,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 // the catalog shadows contain it a dozen times, and it is planned again for every statement.
 type nameList struct{ schemas, names []string }
 
-// listColumn is one more column of such a list.
+// listColumn is one more column of a nameList.
 type listColumn struct {
 	name, typ string
 	values    []string

@@ -15,7 +15,7 @@ type signedTable struct {
 	rows  string // the condition
 }
 
-// signedAlias is the table in its signed view.
+// signedAlias is the alias of the table in its signed view.
 const signedAlias = "pgconsent_row"
 
 func signedTables(p *policy.Policy) []signedTable {

@@ -9,22 +9,24 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The functions of the sweeper.
+// Signatures of the sweeper's functions: the first lists the subjects whose rows are due, the second deletes or changes
+// rows of one subject.
 const (
-	sweepDue  = "pgconsent.sweep_due()"
-	sweepRows = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
+	listDueFunction   = "pgconsent.sweep_due()"
+	sweepRowsFunction = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweeps are functions for the lifecycles of the policy. sweep_due lists whose rows are due; sweep_rows deletes and
-// changes those of one subject in one table. They run as the role that migrates, which owns the tables, so the control
-// role, which may call them, needs no right on any table. They follow the registry at that moment: sweep_rows locks out
-// its writers first. So a renewal comes either before, and saves the rows, or after.
+// sweeps are functions for the lifecycles of the policy. sweep_due lists the subjects whose rows are due; sweep_rows
+// deletes and changes the due rows of one subject in one table. The functions run as the role that migrates, which owns
+// the tables, so the control role, which may call them, needs no right on any table. They follow the registry at that
+// moment: sweep_rows locks out the registry's writers first. So a renewal comes either before, and saves the rows, or
+// after.
 type sweeps struct{ *facts }
 
 func (f sweeps) objects() []Object {
 	o := newObject("functions of the sweeper",
 		"The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way.")
-	for _, function := range []string{sweepDue, sweepRows, sweepPreview, sweepTake, sweepMade} {
+	for _, function := range []string{listDueFunction, sweepRowsFunction, sweepPreviewFunction, sweepTakeFunction, sweepMadeFunction} {
 		o.drop("Take the functions of the sweeper away.", "DROP FUNCTION IF EXISTS "+function)
 	}
 	o.Make = slices.Clone(o.Drop)
@@ -73,8 +75,8 @@ BEGIN
   CASE sweep_rows.relation
 %s  END CASE;
 END $pgconsent_sweep$`, search, strings.Join(rows, "")))
-	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows))
-	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, f.control))
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", listDueFunction, sweepRowsFunction))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", listDueFunction, sweepRowsFunction, f.control))
 	return []Object{o.Object}
 }
 
@@ -232,13 +234,13 @@ func (s tableSweep) anyColumnIsDue() string {
 	return "(" + strings.Join(ways, "\n      OR ") + ")"
 }
 
-// current are the row and its subject's record.
+// current is a FROM list of the row and its subject's record.
 func (s tableSweep) current() string {
 	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " +
 		s.subject() + " AND " + streamRecord
 }
 
-// due lists whose rows are due, and how many of each.
+// due are queries of the subjects whose rows are due, and of how many of each kind.
 func (s tableSweep) due() []string {
 	return s.dueQueries(func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s "+

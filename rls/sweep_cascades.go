@@ -13,9 +13,9 @@ import (
 // The functions for rows that are deleted with swept rows: finding them, deleting them, and counting what a sweep would
 // do.
 const (
-	sweepMade    = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
-	sweepTake    = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
-	sweepPreview = "pgconsent.sweep_preview()"
+	sweepMadeFunction    = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
+	sweepTakeFunction    = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
+	sweepPreviewFunction = "pgconsent.sweep_preview()"
 )
 
 // cascades writes the deletion of rows together with the rows of a table, to any depth. Tables have numbers, in the
@@ -130,8 +130,8 @@ func (k *cascades) functions(control, search string, roots []string) []Statement
 	var out []Statement
 	for _, sql := range []string{
 		k.createSweepMade(), k.createSweepTake(search), k.createSweepLook(roots),
-		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepPreview),
-		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepPreview, control),
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMadeFunction, sweepTakeFunction, sweepPreviewFunction),
+		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepPreviewFunction, control),
 	} {
 		out = append(out, Statement{SQL: sql, Why: why})
 	}
@@ -299,7 +299,7 @@ func (s tableSweep) derivedRowsAreDue() string {
 	return where
 }
 
-// roots are queries of the rows of the table with which a sweep would begin: those that due counts.
+// roots are queries of the rows of the table with which a sweep would begin: the rows that due counts.
 func (s tableSweep) roots() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",

@@ -8,7 +8,7 @@ import (
 
 // The rows of a person who was erased go, and nobody else's, be the person's id a short number or one of 18 digits.
 func TestErasedPersonsMayHaveLongNumbers(t *testing.T) {
-	db, super, _ := keptOver(t, `version: 1
+	db, super, _ := materializedOver(t, `version: 1
 attributes: { user: { type: bigint, source: credential } }
 tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycle: { subject: about } } }
 `, "CREATE TABLE notes (id int PRIMARY KEY, about bigint); CREATE INDEX ON notes (about)")

@@ -90,7 +90,7 @@ func (f viewCopies) objectsBelow(v *policy.View) []string {
 // rights. These rights permit nothing that agents may not do on the table.
 func (f viewCopies) writtenViews() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
-	for _, v := range slices.Backward(f.policy.Views()) { // those that a view reads come before it
+	for _, v := range slices.Backward(f.policy.Views()) { // a view comes after the views that it reads
 		if v.Write == nil || !v.Listed && !out[v.Relation.Name] {
 			continue
 		}

@@ -160,7 +160,7 @@ func (f apiClient) contexts(s *session, name string) ([]api.PrivacyContext, erro
 
 type contextShowCmd struct {
 	apiClient
-	Name string `arg:"" optional:"" name:"context" help:"Its name. Default: the one that was entered."`
+	Name string `arg:"" optional:"" name:"context" help:"Its name. Default: the one chosen with context enter."`
 }
 
 func (c contextShowCmd) Run(s *session) error {
@@ -242,7 +242,7 @@ func (f apiClient) contextKey(s *session) (string, error) {
 	return fmt.Sprintf("%x", sum[:16]), nil
 }
 
-// current returns the given context, else the one that was entered.
+// current returns the given context, else the one chosen with context enter.
 func current(s *session, f apiClient, given string) (string, error) {
 	if given != "" {
 		return given, nil

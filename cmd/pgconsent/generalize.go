@@ -16,7 +16,7 @@ type generalizeCmd struct {
 	Check           bool     `help:"Check the texts, and store nothing."`
 	AcceptWarnings  bool     `help:"Accept texts in spite of warnings about possible names."`
 	Kind            string   `placeholder:"KIND" help:"The kind of the source. Default: as its id begins, else any."`
-	Context         string   `placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context. Default: the one that was entered."`
+	MemoryContext   string   `name:"context" placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context that the belief goes into (see pgconsent context). Default: the one chosen with context enter."`
 	Reason          string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
@@ -37,7 +37,7 @@ This asks a running pgconsent serve, as whom the token is of. The policy decides
 }
 
 func (g generalizeCmd) Run(s *session) error {
-	in, err := current(s, g.apiClient, g.Context)
+	in, err := current(s, g.apiClient, g.MemoryContext)
 	if err != nil {
 		return err
 	}

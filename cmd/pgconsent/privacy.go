@@ -37,24 +37,24 @@ These ask a running pgconsent serve, as whom the token is of. The policy decides
 
 type privacyAddCmd struct {
 	apiClient
-	Text    string   `arg:"" help:"The text of the memory."`
-	Kind    string   `placeholder:"KIND" help:"A kind of the policy. Default: its first."`
-	Subject []string `placeholder:"ID" help:"Whom the memory is about: several ids, or the flag several times."`
-	Access  []string `placeholder:"ID" help:"To whom it is granted. Default: the context's grants, else the entity that told it."`
-	Private bool     `help:"Grant it to nobody, in spite of the context's grants."`
-	Consent []string `placeholder:"ID" help:"Who is said to have consented: evidence only, without effect unless there is a record."`
-	Source  string   `placeholder:"ID" help:"The entity that told it. Only the owner of the store can name another."`
-	Told    string   `name:"told-from" placeholder:"MEMORY" help:"The memory from which it was told: only those who see that one see this one."`
-	Store   string   `placeholder:"ID" help:"The store to put it in. Default: the context's, else the agent's own."`
-	Context string   `placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context. Default: the one that was entered."`
-	Reason  string   `placeholder:"TEXT" help:"Why: it is noted."`
+	Text          string   `arg:"" help:"The text of the memory."`
+	Kind          string   `placeholder:"KIND" help:"A kind of the policy. Default: its first."`
+	Subject       []string `placeholder:"ID" help:"Whom the memory is about: several ids, or the flag several times."`
+	Access        []string `placeholder:"ID" help:"To whom it is granted. Default: the context's grants, else the entity that told it."`
+	Private       bool     `help:"Grant it to nobody, in spite of the context's grants."`
+	Consent       []string `placeholder:"ID" help:"Who is said to have consented: evidence only, without effect unless there is a record."`
+	Source        string   `placeholder:"ID" help:"The entity that told it. Only the owner of the store can name another."`
+	Told          string   `name:"told-from" placeholder:"MEMORY" help:"The memory from which it was told: only those who see that one see this one."`
+	Store         string   `placeholder:"ID" help:"The store to put it in. Default: the context's, else the agent's own."`
+	MemoryContext string   `name:"context" placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context that the memory goes into (see pgconsent context). Default: the one chosen with context enter."`
+	Reason        string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
 func (p privacyAddCmd) Run(s *session) error {
 	if p.Private && len(p.Access) > 0 {
 		return usageError{errors.New("--private and --access do not go together")}
 	}
-	in, err := current(s, p.apiClient, p.Context)
+	in, err := current(s, p.apiClient, p.MemoryContext)
 	if err != nil {
 		return err
 	}

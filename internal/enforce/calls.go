@@ -80,7 +80,7 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	return nil
 }
 
-// lookUp finds references, and makes those that are missing among the first.
+// lookUp finds the references of the names in make and look; those in make get a reference if they have none.
 func lookUp(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
 	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text
 FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)

@@ -41,8 +41,8 @@ type SessionInfo struct {
 	BackendPID uint32
 	Server     string // when the server was started, as it says: which one it is
 
-	Settings map[string]string     // of the startup message, by their names in lower case
-	Claims   func() verdict.Claims // the current values of those that the policy maps to attributes
+	Settings map[string]string     // settings of the startup message, by their names in lower case
+	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
 	Granted map[string]string // attributes that the agent's token gave; nil without one
 	Until   time.Time         // when the token expires, and the session with it; zero: never

@@ -46,8 +46,9 @@ type executionCost struct {
 	mayReturnRows    bool // it may send rows
 }
 
-// costOf adds up the statements of a text, and the keys of those that run now: PREPARE and DECLARE name a query that
-// runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end things.
+// costOf adds up the statements of a text, and the keys of the statements that run now: PREPARE and DECLARE name a
+// query that runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end
+// things.
 func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
 	var out executionCost
 	j, ok := v.Detail.(*judgement)

@@ -23,8 +23,8 @@ import (
 // liveTimeout bounds that query.
 const liveTimeout = 2 * time.Second
 
-// neededLiveAttributes are the live attributes that the proxy needs for each statement: those that contracts use, those
-// that its record has, and those that name the user or channel of reminders.
+// neededLiveAttributes are the live attributes that the proxy needs for each statement: the attributes that contracts
+// use, that audit records have, or that name the user or channel of reminders.
 func neededLiveAttributes(p *policy.Policy) []string {
 	shape := p.ContractAttributes()
 	var out []string
@@ -151,8 +151,8 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	return judged
 }
 
-// addContracts adds the contracts' decisions to those of the record, each once. It leaves out contracts that do not
-// govern the statement.
+// addContracts adds the contracts' decisions to the decisions in the record, each once. It leaves out contracts that do
+// not govern the statement.
 func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
 	decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {

@@ -222,7 +222,7 @@ func TestClocksThatWereMoved(t *testing.T) {
 			if c.sealed.Stale() || other.sealed.Stale() {
 				t.Error("nobody has looked, and a seal is stale")
 			}
-			c.sealed.Late()
+			c.sealed.ReportExpired()
 			if !c.sealed.Stale() {
 				t.Error("the seal that the database refused is not stale")
 			}

@@ -79,7 +79,7 @@ func (c timeDependent) isReadBy(s policy.Statement) bool {
 // and checks deferred constraints.
 func isBrief(e verdict.Effect) bool {
 	switch e.Kind {
-	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.Rewinds, verdict.ChangesGUC, verdict.Deallocates,
+	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.RollsBackTo, verdict.ChangesGUC, verdict.Deallocates,
 		verdict.Closes:
 		return true
 	case verdict.EndsTx:

@@ -33,7 +33,7 @@ func TestWhichStatementsBeginApart(t *testing.T) {
 			reads(timed), does(verdict.EndsTx)}, "", false},
 		"behind a block": {[]one{does(verdict.EndsTx), reads(timed)}, "", true},
 		"behind ROLLBACK": {[]one{rollback, does(verdict.Closes), does(verdict.Deallocates),
-			does(verdict.Rewinds), does(verdict.Releases), reads(timed)}, "", false},
+			does(verdict.RollsBackTo), does(verdict.Releases), reads(timed)}, "", false},
 		"behind SHOW or EXPLAIN":     {[]one{does(verdict.NoEffect), reads(timed)}, "", true},
 		"behind COPY FROM":           {[]one{does(verdict.CopiesIn), does(verdict.BeginsTx), reads(timed)}, "", true},
 		"EXECUTE":                    {[]one{reads(plain), does(verdict.Executes)}, "", true},

@@ -51,7 +51,7 @@ type Denial struct {
 	Tables                                     []string
 }
 
-// maxDenials is how many are remembered: the audit log has all of them.
+// maxDenials is how many refused statements are remembered: the audit log has all of them.
 const maxDenials = 200
 
 // denials is a ring of the newest denials.
@@ -113,7 +113,7 @@ type DatabaseStatus struct {
 	Tables          int      // that it lists
 }
 
-// DatabaseStatuses are those of all databases, by name.
+// DatabaseStatuses are the statuses of all databases, ordered by the databases' names.
 func (e *Enforcer) DatabaseStatuses() []DatabaseStatus {
 	var out []DatabaseStatus
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {

@@ -21,7 +21,7 @@ type quotas struct {
 	now    func() time.Time // tests set it
 }
 
-// quotaKey is what is counted together.
+// quotaKey identifies a count: rows of executions with the same key are counted together.
 type quotaKey struct{ database, agent, contract, per, value string }
 
 type quotaCount struct {

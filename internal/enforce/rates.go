@@ -13,7 +13,7 @@ type limiters struct {
 	now    func() time.Time // tests set it
 }
 
-// countKey is what shares one counter.
+// countKey identifies a counter: executions with the same key share it.
 type countKey struct{ database, per, value string }
 
 // count is what one agent, or one value of an attribute, has left of its rates.
@@ -42,7 +42,7 @@ func (l *limiters) count(k countKey) *count {
 	return c
 }
 
-// dropFull drops the counters that used nothing for a minute: a new one would be the same.
+// dropFull drops the counters that used nothing for a minute: a new counter would have as much left.
 func (l *limiters) dropFull() {
 	now := l.now()
 	for k, c := range l.counts {

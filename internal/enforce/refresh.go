@@ -95,7 +95,7 @@ type fingerprints struct {
 	at                            time.Time
 }
 
-// areKept tells whether these fingerprints are taken for those of now.
+// areKept tells whether the fingerprints are still taken for the fingerprints of the catalogs as they are now.
 func (f fingerprints) areKept(catalogVersion, writes int64) bool {
 	interval := fingerprintInterval
 	if writes != f.writes {
@@ -104,15 +104,15 @@ func (f fingerprints) areKept(catalogVersion, writes int64) bool {
 	return catalogVersion == f.catalogVersion && time.Since(f.at) < interval
 }
 
-// The fingerprints are taken to be the same while the database, which tells of DDL, tells of none: for as long as its
-// statistics count no write to the catalogs either, but for no longer than a minute; and else for five seconds.
+// How long the fingerprints are taken to be unchanged while the database reports no DDL: for a minute while its
+// statistics count no write to the catalogs either, and for five seconds once they count one.
 const (
 	fingerprintInterval        = time.Minute
 	fingerprintIntervalOfWrite = 5 * time.Second
 )
 
-// controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or
-// made by workers, as settings make them for large queries, take longer.
+// controlSettings are the settings of control connections, whatever the database sets for other connections. They keep
+// queries from being compiled or given to workers, as large queries may be: both take longer here.
 var controlSettings = map[string]string{
 	"application_name":                migrations.ControlName,
 	"search_path":                     "pg_catalog",
@@ -522,7 +522,7 @@ func (d *database) retryMisfitDocument(snap *catalog.Snapshot) {
 // when the look began.
 var errMoving = errors.New("the catalog is changing")
 
-// movingTries is how often a look begins anew because of it.
+// maxMovingTries is how often a look at a database begins anew after errMoving.
 const maxMovingTries = 4
 
 // snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be

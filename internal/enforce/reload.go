@@ -90,9 +90,9 @@ func (d *database) reloadIfChanged() {
 	}
 }
 
-// readWritten reads the policy's files again where another policy is installed than those that are known: they were
-// written, and pgconsent migrate has run, since the last refresh. It is false where they are not what is
-// installed. The caller holds mu.
+// readWritten reads the policy's files again when the installed policy is none of the known ones: since the last
+// refresh somebody has written the files and run pgconsent migrate. The result is false if the files are not the
+// installed policy. The caller holds mu.
 func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.Document, compiled, bool) {
 	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
 	if err != nil {

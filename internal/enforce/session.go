@@ -59,8 +59,9 @@ type judgement struct {
 	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
 	withoutSigning bool   // it was decided for the row security path only
 
-	mayDeclare         func(types []uint32) bool // nil: the text sets no condition on its parameters
-	mayCast            func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	mayDeclare func(types []uint32) bool // nil: the text sets no condition on its parameters
+	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	// judges the values that a Bind gives to parameters; nil: the verdict does not need it, see NeedsValueCheck
 	checkValues        func(values [][]byte) *sqlstate.Error
 	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
@@ -71,7 +72,7 @@ type judgement struct {
 	statements        []policy.Statement // what the policy judges with the session's attributes
 	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
 	singleTable       bool               // it reads one of these, row by row, and nothing else
-	liveAttributes    map[string]string  // those that the record has
+	liveAttributes    map[string]string  // the live attributes that the audit record has
 	observed          *observedDecision  // what the policy would have done, where tables are only observed
 
 	record audit.Decision // of the statement; the session's members are filled in for each execution
@@ -104,7 +105,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Rights:  v.state.rightsEpoch, Stale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},
-		Late: func() {
+		ReportExpired: func() {
 			late.Store(true)
 			s.db.requestProbe()
 		}}, nil

@@ -21,7 +21,7 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, name := range res.Functions {
 		schema, function, _ := strings.Cut(name, ".")
 		if schema == "pg_catalog" {
-			continue // those that agents may call have none
+			continue // functions of pg_catalog that agents may call have none
 		}
 		found := snap.FunctionsNamed(schema, function)
 		for _, f := range found {
@@ -45,7 +45,8 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	return false
 }
 
-// anySideEffects tells whether an execution has side effects, including those of what it runs by name.
+// anySideEffects tells whether an execution has side effects, including side effects of the statements that it runs by
+// name.
 func anySideEffects(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	if j, ok := v.Detail.(*judgement); !ok || j.hasSideEffects {
 		return true

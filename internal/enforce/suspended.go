@@ -16,13 +16,14 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// suspension is the set of relations that have changed since the policy was installed, or are not safe, and of those
-// that depend on them. Statements on these are refused; others are served. The zero value suspends nothing.
+// suspension is the set of relations that have changed since the policy was installed, or are not safe, and of
+// relations that depend on them. Statements on suspended relations are refused; others are served. The zero value
+// suspends nothing.
 type suspension struct {
 	suspensionCauses
-	relations map[catalog.Name]bool // these, and those whose rules or views read them
-	writes    map[catalog.Name]bool // those that a chain of foreign keys connects with these
-	functions map[string]bool       // which may read any of them
+	relations map[catalog.Name]bool // the altered and unsafe relations, and relations whose rules or views read them
+	writes    map[catalog.Name]bool // relations that a chain of foreign keys connects with suspended ones
+	functions map[string]bool       // functions that may read a suspended relation
 }
 
 // suspensionCauses are the relations and functions that are suspended for a reason of their own.
@@ -71,8 +72,8 @@ func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses
 	return u, true
 }
 
-// addDependents adds to the relations those that read one of them: by rules, through views, as a parent or a child. It
-// adds those of the same name as well, since a statement may now mean them by it.
+// addDependents adds the relations that read a suspended relation: by rules, through views, as a parent or a child. It
+// also adds the relations with the same name, since a statement may now mean them by that name.
 func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
 	add := func(name catalog.Name, depends bool) bool {
 		added := depends && !u.relations[name]

@@ -39,7 +39,7 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	}
 	var steps []consent.Step
 	for _, key := range keys {
-		before, err := w.lastOf(ctx, tx, key, subject)
+		before, err := w.lastConsent(ctx, tx, key, subject)
 		if err != nil {
 			return Result{}, nil, err
 		}

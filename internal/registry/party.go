@@ -94,7 +94,7 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 	}
 	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
 		var err error
-		if s.Consent, err = w.lastOf(ctx, tx, key, subject); err != nil {
+		if s.Consent, err = w.lastConsent(ctx, tx, key, subject); err != nil {
 			return s, err
 		}
 	}
@@ -126,8 +126,8 @@ func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian par
 	return e.Event == string(consent.EventAppointed), nil
 }
 
-// lastOf returns the consent after the last record of a key; nil: there is none.
-func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
+// lastConsent returns the consent as the last record of a key leaves it; nil: the key has no record.
+func (w *writer) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
 	var grantee *uuid
 	if key.Grantee != consent.Everybody {
 		p, ok, err := w.know(ctx, tx, key.Grantee, subject)

@@ -71,7 +71,8 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	if len(report.Findings) > 0 {
 		return tampered(report.Findings[0].String())
 	}
-	// A writer that is active now may have begun with an older key. Later ones use the newest of the file.
+	// Wait for the writers in progress, which may have begun with an older key: consent_open locks the registry's row as
+	// every writer does. Later writers use the newest key of the file.
 	if err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
 			return dbError("wait for other changes of consent", err)

@@ -19,7 +19,7 @@ var soughtRules = []struct{ name, rows, hides string }{
 	{"neither", "{ any: [ { own: { column: owner, is: user } }, { grant: { column: team, to: user } } ] }", ", owner = 'other', team = '{other}'"},
 }
 
-const soughtSchema = gateSchema + `
+const soughtSchema = signedSchema + `
 ALTER TABLE big ADD owner text NOT NULL DEFAULT 'me', ADD team text[] NOT NULL DEFAULT '{me}';
 CREATE INDEX ON big (owner);
 CREATE INDEX ON big USING gin (team);
@@ -31,7 +31,7 @@ INSERT INTO few VALUES (1), (2);
 `
 
 func soughtPolicy(rows string) string {
-	policy := strings.Replace(gatePolicy, "big: { rows: [ ", "big: { rows: [ "+rows+", ", 1)
+	policy := strings.Replace(signedPolicy, "big: { rows: [ ", "big: { rows: [ "+rows+", ", 1)
 	return strings.Replace(policy, "  wide:", "  few: { rows: [ open ] }\n  wide:", 1)
 }
 
@@ -108,23 +108,23 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 		if !tier.Turn(r, len(soughtRules)) {
 			continue
 		}
-		var cases []gateCase
+		var cases []signedCase
 		for p, place := range soughtPlaces {
 			for f, fails := range soughtFails {
 				if tier.Turn(p+f, 4) {
-					cases = append(cases, gateSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
+					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
 				}
 			}
 		}
 		for _, mode := range modesOf(instance.SignedViews, instance.Auto) {
 			t.Run(rule.name+", "+mode.Name, func(t *testing.T) {
 				var plans []string
-				for k, plan := range gatePlans {
-					if tier.Turn(k, len(gatePlans)) {
+				for k, plan := range signedPlans {
+					if tier.Turn(k, len(signedPlans)) {
 						plans = append(plans, plan)
 					}
 				}
-				askGateUnder(t, soughtPolicy(rule.rows), soughtSchema, odd+rule.hides, mode, plans, cases)
+				askSignedPathUnder(t, soughtPolicy(rule.rows), soughtSchema, odd+rule.hides, mode, plans, cases)
 			})
 		}
 	}

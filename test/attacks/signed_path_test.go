@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-const gateSchema = `
+const signedSchema = `
 CREATE TABLE person (id int PRIMARY KEY, consent text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g > 0 THEN 'granted' ELSE 'no' END FROM generate_series(0, 3000) g;
 CREATE EXTENSION citext;
@@ -39,7 +39,7 @@ CREATE VIEW odd AS SELECT b, i8, GREATEST(NULLIF(b, f), n) AS g, a FROM big;
 CREATE VIEW merged AS SELECT n::bigint AS x, big.a FROM wide RIGHT JOIN big USING (n);
 `
 
-const gatePolicy = `version: 1
+const signedPolicy = `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   big: { rows: [ { consent: { every: [ link: { big_id: id }, person: { id: person_id } ], status: consent, is: granted } } ] }
@@ -49,41 +49,40 @@ tables:
 views: { odd: {}, merged: {} }
 `
 
-type gateCase struct {
+type signedCase struct {
 	sql   string
 	types []uint32
 	args  []string
 }
 
-func gateSQL(sql string) gateCase { return gateCase{sql: sql} }
+func signedSQL(sql string) signedCase { return signedCase{sql: sql} }
 
-func gateParams(sql string, types []uint32, args ...string) gateCase {
-	return gateCase{sql, types, args}
+func signedParams(sql string, types []uint32, args ...string) signedCase {
+	return signedCase{sql, types, args}
 }
 
-// askGate asks twins, of which one has an odd row with 123 in column a, and the other a plain one with 124; both are
-// hidden.
-func askGate(t *testing.T, row string, mode instance.Mode, cases []gateCase) {
+// askSignedPath asks twins the cases. One twin has an odd row with 123 in column a, the other a plain row with 124;
+// both rows are hidden.
+func askSignedPath(t *testing.T, row string, mode instance.Mode, cases []signedCase) {
 	t.Helper()
-	askGatePlanned(t, row, mode, []string{""}, cases)
+	askSignedPathPlanned(t, row, mode, []string{""}, cases)
 }
 
-// gatePlans are settings of the database, which agents cannot choose, that lead the planner other ways.
-var gatePlans = []string{
+// signedPlans are settings of the database, which agents cannot choose, that lead the planner other ways.
+var signedPlans = []string{
 	"", "parallel_setup_cost = 0; parallel_tuple_cost = 0; min_parallel_table_scan_size = 0; max_parallel_workers_per_gather = 2",
 	"enable_hashjoin = off; enable_nestloop = off",
 	"enable_hashjoin = off; enable_mergejoin = off; enable_sort = off", "enable_hashagg = off; enable_seqscan = off",
 }
 
-// askGatePlanned does so under each of the plans. What are asked first are asked under all of them, and the rest under
-// the first.
-func askGatePlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []gateCase, rest ...gateCase) {
+// askSignedPathPlanned asks twins the cases under each of the plans, and the rest under the first plan only.
+func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
 	t.Helper()
-	askGateUnder(t, gatePolicy, gateSchema, row, mode, plans, cases, rest...)
+	askSignedPathUnder(t, signedPolicy, signedSchema, row, mode, plans, cases, rest...)
 }
 
-// askGateUnder does so under another policy, which may want more of the schema.
-func askGateUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []gateCase, rest ...gateCase) {
+// askSignedPathUnder asks twins the cases under another policy, which may need another schema.
+func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
 	t.Helper()
 	twin := func(hidden bool) instance.Database {
 		db := pgtest.Database(t)
@@ -102,7 +101,7 @@ func askGateUnder(t *testing.T, policy, schema, row string, mode instance.Mode, 
 		return instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}
 	}
 	var got [2][]string
-	var asked []gateCase
+	var asked []signedCase
 	for i, d := range []instance.Database{twin(true), twin(false)} {
 		proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 		for p, plan := range plans {
@@ -133,7 +132,7 @@ func askGateUnder(t *testing.T, policy, schema, row string, mode instance.Mode, 
 	}
 }
 
-func askOne(t *testing.T, c *pgconn.PgConn, name string, k gateCase) string {
+func askOne(t *testing.T, c *pgconn.PgConn, name string, k signedCase) string {
 	t.Helper()
 	if k.args == nil {
 		return instance.Ask(c, k.sql).Multiset()
@@ -161,56 +160,56 @@ func manyWords(n int) string {
 // and casts of parameters.
 func TestTheSignedPathConvertsNothing(t *testing.T) {
 	tier.All(t)
-	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.SignedViews, []gateCase{
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND '1' = ANY (ARRAY[n, f])"),
-		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE wide.k IN (o.n, o.f))"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND b IN (n, f)"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND NULLIF(i8, f)::bigint = 5"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND NULLIF(i8, f4)::bigint = 5"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND COALESCE(NULLIF(b, f), n) = 5"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND GREATEST(NULLIF(b, f), n) = 5"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND CASE WHEN b < 0 THEN NULLIF(b, f) ELSE n END = 5"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND n = NULLIF(b, f)"),
-		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
-		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE a = 123 AND f = n"),
-		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND f::bigint = 5"),
-		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND big.n = f"),
-		gateSQL("SELECT count(*) FROM wide FULL JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
-		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
-		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT " +
+	askSignedPath(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.SignedViews, []signedCase{
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND '1' = ANY (ARRAY[n, f])"),
+		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE wide.k IN (o.n, o.f))"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND b IN (n, f)"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND NULLIF(i8, f)::bigint = 5"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND NULLIF(i8, f4)::bigint = 5"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND COALESCE(NULLIF(b, f), n) = 5"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND GREATEST(NULLIF(b, f), n) = 5"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND CASE WHEN b < 0 THEN NULLIF(b, f) ELSE n END = 5"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND n = NULLIF(b, f)"),
+		signedSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
+		signedSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE a = 123 AND f = n"),
+		signedSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND f::bigint = 5"),
+		signedSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND big.n = f"),
+		signedSQL("SELECT count(*) FROM wide FULL JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
+		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
+		signedSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT " +
 			"o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
-		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT " +
+		signedSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT " +
 			"o.*, w.k FROM wide w) AS q(c1) WHERE o.f = c1)"),
-		gateSQL("SELECT count(*) FROM big AS o(k) WHERE a = 123 AND k::bigint = 5"),
-		gateSQL("SELECT count(*) FROM big AS o(id, n) WHERE a = 123 AND id::bigint = 5"),
-		gateSQL("SELECT count(*) FROM big AS o(id) WHERE a = 123 AND id::bigint = 5"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND b = $1::int4", []uint32{20}, "99999999999"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND b < $1::int2", []uint32{20}, "99999999999"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND f = $1::float4", []uint32{701}, "1e300"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND b = $1::int4", nil, "5"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ plainto_tsquery('simple','x'))", nil, strings.Repeat("a b c ", 10)),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ plainto_tsquery('simple','x'))", nil, manyWords(1500000)),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ 'x'::tsquery)", nil, manyWords(1500000)),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR '" + manyWords(1040000) + "' @@ 'x'::tsquery)"),
-		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) JOIN big z ON z.f = q.c1)"),
-		gateSQL("SELECT count(*) FROM odd WHERE a = 123 AND g = 5"),
-		gateSQL("SELECT count(*) FROM merged WHERE a = 123 AND x = 5"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND f = ANY (ARRAY[1e400, b])"), // an array of numeric
-		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE o.f = ANY (ARRAY[1e400, wide.k]))"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND f4 = ANY (ARRAY[$1, 1.5])", nil, "1e400"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // which is a bigint, by what is seen first
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (f > $1 OR f4 = $1::float4)", nil, "2e300"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
-		gateParams("SELECT count(*) FROM wide JOIN big USING (i8) WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
+		signedSQL("SELECT count(*) FROM big AS o(k) WHERE a = 123 AND k::bigint = 5"),
+		signedSQL("SELECT count(*) FROM big AS o(id, n) WHERE a = 123 AND id::bigint = 5"),
+		signedSQL("SELECT count(*) FROM big AS o(id) WHERE a = 123 AND id::bigint = 5"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND b = $1::int4", []uint32{20}, "99999999999"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND b < $1::int2", []uint32{20}, "99999999999"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND f = $1::float4", []uint32{701}, "1e300"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND b = $1::int4", nil, "5"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ plainto_tsquery('simple','x'))", nil, strings.Repeat("a b c ", 10)),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ plainto_tsquery('simple','x'))", nil, manyWords(1500000)),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR $1 @@ 'x'::tsquery)", nil, manyWords(1500000)),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR '" + manyWords(1040000) + "' @@ 'x'::tsquery)"),
+		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) JOIN big z ON z.f = q.c1)"),
+		signedSQL("SELECT count(*) FROM odd WHERE a = 123 AND g = 5"),
+		signedSQL("SELECT count(*) FROM merged WHERE a = 123 AND x = 5"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND f = ANY (ARRAY[1e400, b])"), // an array of numeric
+		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE o.f = ANY (ARRAY[1e400, wide.k]))"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND f4 = ANY (ARRAY[$1, 1.5])", nil, "1e400"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // which is a bigint, by what is seen first
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (f > $1 OR f4 = $1::float4)", nil, "2e300"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
+		signedParams("SELECT count(*) FROM wide JOIN big USING (i8) WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
 	})
-	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'z'", instance.Auto, []gateCase{
-		gateParams("SELECT count(*) FROM big WHERE body LIKE '%z%' AND (i8 = $1 OR b = $1::int2)", nil, "99999999"),
-		gateSQL("SELECT count(*) FROM big WHERE NULLIF(i8, f)::bigint = -5"),
-		gateSQL("SELECT count(*) FROM big WHERE n = NULLIF(b, f) AND body LIKE '%z%'"),
-		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE n::bigint = -5"),
-		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = -5)"),
+	askSignedPath(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'z'", instance.Auto, []signedCase{
+		signedParams("SELECT count(*) FROM big WHERE body LIKE '%z%' AND (i8 = $1 OR b = $1::int2)", nil, "99999999"),
+		signedSQL("SELECT count(*) FROM big WHERE NULLIF(i8, f)::bigint = -5"),
+		signedSQL("SELECT count(*) FROM big WHERE n = NULLIF(b, f) AND body LIKE '%z%'"),
+		signedSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (n) WHERE n::bigint = -5"),
+		signedSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = -5)"),
 	})
 }
 
@@ -219,24 +218,24 @@ func TestTheSignedPathIsNotDeep(t *testing.T) {
 	tier.All(t)
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
 	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
-	askGate(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || "+
-		"repeat(']', 9000))::jsonb", instance.SignedViews, []gateCase{
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body LIKE '" + like + "'"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ILIKE '" + like + "'"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body LIKE $1", nil, like),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body NOT LIKE '%' || $1 || '%'", nil, like),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('simple', $1)", nil, strings.Repeat("Ⱥ", 999)),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ websearch_to_tsquery('simple', $1)", nil, dashes),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ websearch_to_tsquery('simple', $1)", nil, strings.Repeat("- ", 40)+"a"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND CASE WHEN found @@ websearch_to_tsquery('" + dashes + "') THEN 1 ELSE 0 END = 1"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR (found @@ websearch_to_tsquery('" + dashes + "')) IS NULL)"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND found @@ '" + phrase(14_500) + "'::tsquery"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND found @@ to_tsquery('simple', '" + phrase(16_000) + "')"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND doc @> '" + strings.Repeat("[", 9000) + "1" + strings.Repeat("]", 9000) + "'"),
-		gateSQL("SELECT count(*) FROM big x, big y WHERE x.a = 123 AND y.a = 123 AND x.doc @> y.doc"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND doc -> 0 -> 0 @> doc"),
-		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND doc <@ doc"),
-		gateParams("SELECT count(*) FROM big WHERE a = 123 AND doc @> $1", nil, strings.Repeat("[", 9000)+"1"+strings.Repeat("]", 9000)),
+	askSignedPath(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || "+
+		"repeat(']', 9000))::jsonb", instance.SignedViews, []signedCase{
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND body LIKE '" + like + "'"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND body ILIKE '" + like + "'"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body LIKE $1", nil, like),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body NOT LIKE '%' || $1 || '%'", nil, like),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('simple', $1)", nil, strings.Repeat("Ⱥ", 999)),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ websearch_to_tsquery('simple', $1)", nil, dashes),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND found @@ websearch_to_tsquery('simple', $1)", nil, strings.Repeat("- ", 40)+"a"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND CASE WHEN found @@ websearch_to_tsquery('" + dashes + "') THEN 1 ELSE 0 END = 1"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR (found @@ websearch_to_tsquery('" + dashes + "')) IS NULL)"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND found @@ '" + phrase(14_500) + "'::tsquery"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND found @@ to_tsquery('simple', '" + phrase(16_000) + "')"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND doc @> '" + strings.Repeat("[", 9000) + "1" + strings.Repeat("]", 9000) + "'"),
+		signedSQL("SELECT count(*) FROM big x, big y WHERE x.a = 123 AND y.a = 123 AND x.doc @> y.doc"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND doc -> 0 -> 0 @> doc"),
+		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND doc <@ doc"),
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND doc @> $1", nil, strings.Repeat("[", 9000)+"1"+strings.Repeat("]", 9000)),
 	})
 }
 
@@ -246,7 +245,7 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
-	var cases, rest []gateCase
+	var cases, rest []signedCase
 	for k, e := range failing {
 		for _, shape := range []string{
 			"SELECT {} FROM big WHERE a < 0 OR b = 1 AND a > 122 ORDER BY id LIMIT 3",
@@ -264,7 +263,7 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 			"SELECT jsonb_agg(jsonb_build_object('v', {}) ORDER BY id) FROM big WHERE a = 123 AND EXISTS (SELECT FROM link WHERE big_id = big.id)",
 			"SELECT coalesce(({})::text, (SELECT count(*) FROM link WHERE big_id = big.id)::text) FROM big WHERE a = 123",
 		} {
-			if ask := gateSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are those of any of them
+			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are those of any of them
 				rest = append(rest, ask)
 			} else {
 				cases = append(cases, ask)
@@ -272,8 +271,8 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 		}
 	}
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askGatePlanned(t, odd, instance.SignedViews, gatePlans, cases, rest...)
-	askGatePlanned(t, odd, instance.Auto, gatePlans, cases, rest...)
+	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases, rest...)
+	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
 }
 
 // Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these
@@ -282,7 +281,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
-	var cases, rest []gateCase
+	var cases, rest []signedCase
 	for k, e := range failing {
 		for _, shape := range []string{
 			"SELECT id FROM big WHERE found @@ 'b'::tsquery AND ({}) IS NOT NULL ORDER BY id",
@@ -297,7 +296,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 			"SELECT id, rank() OVER (PARTITION BY {} ORDER BY {}, id) FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY id",
 			"SELECT string_agg(id::text, ',' ORDER BY {}, id) FILTER (WHERE ({}) IS NOT NULL) FROM big WHERE ta && '{a}' AND a = 123",
 		} {
-			if ask := gateSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are those of any of them
+			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are those of any of them
 				rest = append(rest, ask)
 			} else {
 				cases = append(cases, ask)
@@ -305,12 +304,12 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"2020-01-01", "5000-01-01"} {
-		cases = append(cases, gateParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND date_trunc('year', ts) = $1", nil, value),
-			gateParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND i8 + 1 > $1", nil, "17"))
+		cases = append(cases, signedParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND date_trunc('year', ts) = $1", nil, value),
+			signedParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND i8 + 1 > $1", nil, "17"))
 	}
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askGatePlanned(t, odd, instance.SignedViews, gatePlans, cases, rest...)
-	askGatePlanned(t, odd, instance.Auto, gatePlans, cases, rest...)
+	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases, rest...)
+	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
 }
 
 // A column that has no name is called after what is in it, also where that is another column's name; and nothing is
@@ -318,36 +317,36 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 func TestTheSignedPathKnowsWhatIsMeant(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
-	cases := []gateCase{
-		gateSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = " +
+	cases := []signedCase{
+		signedSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = " +
 			"'x' THEN ts ELSE ts END FROM (SELECT o.body AS ts FROM wide) x) q WHERE ts::date = '2020-01-01')"),
-		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE " +
+		signedSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE " +
 			"w.i8 END FROM wide w) q WHERE i8::bigint = -5)"),
-		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q WHERE f = i8)"),
-		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (WITH q AS (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 " +
+		signedSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q WHERE f = i8)"),
+		signedSQL("SELECT count(*) FROM big o WHERE EXISTS (WITH q AS (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 " +
 			"END FROM wide w) SELECT FROM q WHERE i8::bigint = -5)"),
-		gateSQL("SELECT id FROM big o WHERE 5 IN (SELECT i8::bigint FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q)"),
-		gateSQL("SELECT a, body, count(*) FROM big GROUP BY a, body HAVING CASE WHEN true THEN CASE WHEN a = 123 " +
+		signedSQL("SELECT id FROM big o WHERE 5 IN (SELECT i8::bigint FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q)"),
+		signedSQL("SELECT a, body, count(*) FROM big GROUP BY a, body HAVING CASE WHEN true THEN CASE WHEN a = 123 " +
 			"THEN body::int ELSE 5 END ELSE count(*) END > 100000"),
-		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING CASE WHEN true THEN 1 / (a - 123) ELSE count(*) END > 100000"),
-		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING (count(*) > 0 AND 1 / (a - 123) > 100000) = true"),
-		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING (count(*) > 0 AND 1 / (a - 123) > 100000) <> false"),
-		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING ((count(*) > 0 OR true) AND 1 / (a - 123) > 100000) IS TRUE"),
-		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING greatest(1 / (a - 123), count(*) * NULL) > 100000"),
-		gateSQL("SELECT big.id, body::int FROM big, link ORDER BY body LIMIT 1"),
-		gateSQL("SELECT big.id, CASE WHEN a = 123 THEN 1 / (b - 1) ELSE b END FROM big ORDER BY b LIMIT 1"),
-		gateSQL("SELECT DISTINCT ON (body) body::int, big.id FROM big LIMIT 1"),
-		gateSQL("SELECT CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big ORDER BY 1 LIMIT 1"),
-		gateSQL("SELECT id FROM big ORDER BY CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END LIMIT 1"),
-		gateSQL("SELECT DISTINCT ON (1) CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big LIMIT 1"),
+		signedSQL("SELECT a, count(*) FROM big GROUP BY a HAVING CASE WHEN true THEN 1 / (a - 123) ELSE count(*) END > 100000"),
+		signedSQL("SELECT a, count(*) FROM big GROUP BY a HAVING (count(*) > 0 AND 1 / (a - 123) > 100000) = true"),
+		signedSQL("SELECT a, count(*) FROM big GROUP BY a HAVING (count(*) > 0 AND 1 / (a - 123) > 100000) <> false"),
+		signedSQL("SELECT a, count(*) FROM big GROUP BY a HAVING ((count(*) > 0 OR true) AND 1 / (a - 123) > 100000) IS TRUE"),
+		signedSQL("SELECT a, count(*) FROM big GROUP BY a HAVING greatest(1 / (a - 123), count(*) * NULL) > 100000"),
+		signedSQL("SELECT big.id, body::int FROM big, link ORDER BY body LIMIT 1"),
+		signedSQL("SELECT big.id, CASE WHEN a = 123 THEN 1 / (b - 1) ELSE b END FROM big ORDER BY b LIMIT 1"),
+		signedSQL("SELECT DISTINCT ON (body) body::int, big.id FROM big LIMIT 1"),
+		signedSQL("SELECT CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big ORDER BY 1 LIMIT 1"),
+		signedSQL("SELECT id FROM big ORDER BY CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END LIMIT 1"),
+		signedSQL("SELECT DISTINCT ON (1) CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big LIMIT 1"),
 	}
-	askGatePlanned(t, odd, instance.SignedViews, gatePlans, cases)
-	askGatePlanned(t, odd, instance.Auto, gatePlans, cases)
+	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases)
+	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases)
 }
 
-// gateConditions are on the list, and gateRows hold what their types hold at the ends.
+// signedConditions are on the list, and signedRows hold what their types hold at the ends.
 var (
-	gateConditions = []string{
+	signedConditions = []string{
 		"mail = 'a'", "mail < 'b'", "mail IN ('a', 'b')", "mail LIKE '%a_'", "mail ILIKE '%a%'", "mail = ANY ('{a,b}')",
 		"path = 'a.b'", "path <@ 'a'", "path @> 'a.b'", "path > ''", "attrs ? 'a'", "attrs ?| ARRAY['a', 'b']",
 		"attrs ?& '{a}'", "attrs @> 'a=>1'", "attrs <@ 'a=>NULL'", "attrs -> 'a' = 'x'",
@@ -365,7 +364,7 @@ var (
 		"extract(year FROM d) = 2026", "extract(epoch FROM d) > 5",
 		"found @@ 'a'::tsquery", "'a'::tsquery @@ found",
 	}
-	gateRows = []string{
+	signedRows = []string{
 		"mail = repeat('A', 3000000), path = 'a.b'::ltree, attrs = 'a=>NULL', nums = '{NULL,1}', i8s = " +
 			"'{NULL,9223372036854775807}', span = 'empty', days = '(,)', low = '[-2147483648,2147483647)', ns = " +
 			"'[NaN,NaN]', vs = '{NULL,a}', body = repeat('w€x ', 900000)",
@@ -382,16 +381,16 @@ var (
 // Nothing on the list fails for a value of the types that it names, at the ends of what they hold.
 func TestTheSignedPathTakesEveryValue(t *testing.T) {
 	tier.All(t)
-	var cases []gateCase
-	for _, condition := range gateConditions {
-		cases = append(cases, gateSQL("SELECT count(*) FROM big WHERE a = 123 AND "+condition),
-			gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR "+condition+")"))
+	var cases []signedCase
+	for _, condition := range signedConditions {
+		cases = append(cases, signedSQL("SELECT count(*) FROM big WHERE a = 123 AND "+condition),
+			signedSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR "+condition+")"))
 	}
 	cases = append(cases,
-		gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY body <-> 'x', similarity(body, 'y'), span, low, path, "+
-			"mail, nums LIMIT 3"), gateSQL("SELECT mail, path, span, nums, count(*) FROM big WHERE a = 123 GROUP BY 1, 2, 3, 4"))
-	for _, row := range gateRows {
-		askGate(t, row, instance.SignedViews, cases)
+		signedSQL("SELECT id FROM big WHERE a = 123 ORDER BY body <-> 'x', similarity(body, 'y'), span, low, path, "+
+			"mail, nums LIMIT 3"), signedSQL("SELECT mail, path, span, nums, count(*) FROM big WHERE a = 123 GROUP BY 1, 2, 3, 4"))
+	for _, row := range signedRows {
+		askSignedPath(t, row, instance.SignedViews, cases)
 	}
 }
 
@@ -400,10 +399,10 @@ func TestTheSignedPathTakesEveryValue(t *testing.T) {
 func TestTheSignedPathAsksNoStatistics(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
-	instance.Exec(t, db, gateSchema+`UPDATE big SET body = CASE WHEN id > 40 THEN 'hidden' ELSE 'shown' END; ANALYZE big;
+	instance.Exec(t, db, signedSchema+`UPDATE big SET body = CASE WHEN id > 40 THEN 'hidden' ELSE 'shown' END; ANALYZE big;
 CREATE FUNCTION tell(text, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE '%', $1; RETURN false; END $$;
 CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = tell, RESTRICT = matchingsel)`)
-	instance.Migrate(t, instance.Database{Name: "pair", DB: db, Policy: gatePolicy, SearchPath: []string{"public"}}, instance.Auto)
+	instance.Migrate(t, instance.Database{Name: "pair", DB: db, Policy: signedPolicy, SearchPath: []string{"public"}}, instance.Auto)
 	c := instance.Super(t, db)
 	if plain := instance.Ask(c, "EXPLAIN SELECT FROM big WHERE body ### 'x'"); plain.Err != "" || len(plain.Notices) == 0 {
 		t.Fatalf("the operator is not asked without the signed path: %s", plain.Err)

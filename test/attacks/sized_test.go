@@ -70,7 +70,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		return fmt.Sprint(out, len(r.Rows), r.Err)
 	}
 	var got [2][]string
-	gate := 0
+	signed := 0
 	for i, hidden := range []int{0, 8000} {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, sizedSchema+fmt.Sprintf(
@@ -83,7 +83,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		for _, sql := range statements {
 			got[i] = append(got[i], described(c, sql))
 			if result, _ := r.Rewrite(sql, true); i == 1 && result.Path == verdict.PathSigned {
-				gate++
+				signed++
 			}
 		}
 	}
@@ -92,8 +92,8 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 			t.Errorf("%s\n   %s\n   %s", sql, instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 		}
 	}
-	if gate < 10 {
-		t.Errorf("%d of %d may take the signed path", gate, len(statements))
+	if signed < 10 {
+		t.Errorf("%d of %d may take the signed path", signed, len(statements))
 	}
 }
 

@@ -63,24 +63,24 @@ func TestTextQueriesOnTheSignedPath(t *testing.T) {
 	text := []uint32{25}
 	const where = "SELECT count(*) FROM big WHERE a = 123 AND "
 	const join = "SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id, to_tsquery('simple', $1) q WHERE o.found @@ q AND o.body::int = 5"
-	cases := []gateCase{
-		gateSQL(where + "found @@ to_tsquery('z')"), gateSQL(where + "found @@ to_tsquery('z & ')"), gateSQL(where +
-			"(b < 0 OR found @@ to_tsquery(body))"), gateSQL(where + "found @@ to_tsquery('simple', 'z | (')"),
-		gateSQL(where + "CASE WHEN found @@ to_tsquery('a z') THEN 1 ELSE 0 END = 1"), gateSQL(where +
+	cases := []signedCase{
+		signedSQL(where + "found @@ to_tsquery('z')"), signedSQL(where + "found @@ to_tsquery('z & ')"), signedSQL(where +
+			"(b < 0 OR found @@ to_tsquery(body))"), signedSQL(where + "found @@ to_tsquery('simple', 'z | (')"),
+		signedSQL(where + "CASE WHEN found @@ to_tsquery('a z') THEN 1 ELSE 0 END = 1"), signedSQL(where +
 			"CASE WHEN found @@ to_tsquery('nowhere', 'z') THEN 1 ELSE 0 END = 1"),
-		gateSQL("SELECT id, ts_rank_cd(found, q) AS rank FROM big, to_tsquery('simple', 'z | a') q WHERE q @@ found AND a = 123 ORDER BY rank DESC"),
-		gateSQL("SELECT id FROM big, to_tsquery('z & ') q WHERE q @@ found AND a = 123"),
-		gateSQL(where + "'od' <% body"), gateSQL(where + "body %> 'odd'"), gateSQL(where +
-			"body <<% 'odd' OR a = 123 AND 'odd' %>> body"), gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY 'odd' <<-> body, body <->>> 'o' LIMIT 3"),
+		signedSQL("SELECT id, ts_rank_cd(found, q) AS rank FROM big, to_tsquery('simple', 'z | a') q WHERE q @@ found AND a = 123 ORDER BY rank DESC"),
+		signedSQL("SELECT id FROM big, to_tsquery('z & ') q WHERE q @@ found AND a = 123"),
+		signedSQL(where + "'od' <% body"), signedSQL(where + "body %> 'odd'"), signedSQL(where +
+			"body <<% 'odd' OR a = 123 AND 'odd' %>> body"), signedSQL("SELECT id FROM big WHERE a = 123 ORDER BY 'odd' <<-> body, body <->>> 'o' LIMIT 3"),
 	}
 	for _, value := range []string{"z", "z | a:*", "z &", "a z", "'z", "(", "", strings.Repeat("z&", 300) + "z",
 		strings.Repeat("!", 3000) + "z", strings.Repeat("Ⱥ", 999), "z:A", "z\\"} {
-		cases = append(cases, gateParams(where+"found @@ to_tsquery('simple', $1)", text, value),
-			gateParams(where+"(b < 0 OR to_tsquery($1) @@ found)", nil, value), gateParams(where+"NOT found @@ to_tsquery($1) AND body LIKE $1", nil, value),
-			gateParams(join, text, value), gateParams(
+		cases = append(cases, signedParams(where+"found @@ to_tsquery('simple', $1)", text, value),
+			signedParams(where+"(b < 0 OR to_tsquery($1) @@ found)", nil, value), signedParams(where+"NOT found @@ to_tsquery($1) AND body LIKE $1", nil, value),
+			signedParams(join, text, value), signedParams(
 				"SELECT id, ts_rank_cd(found, q) AS rank FROM big, to_tsquery('simple', $1) q WHERE q @@ found "+
-					"AND a = 123 ORDER BY rank DESC", nil, value), gateParams(where+"$1 <% body", text, value))
+					"AND a = 123 ORDER BY rank DESC", nil, value), signedParams(where+"$1 <% body", text, value))
 	}
-	askGate(t, "body = 'odd', found = 'z:1 a:3'::tsvector", instance.SignedViews, cases)
-	askGate(t, "body = 'odd', found = 'z:1 a:3'::tsvector", instance.Auto, cases)
+	askSignedPath(t, "body = 'odd', found = 'z:1 a:3'::tsvector", instance.SignedViews, cases)
+	askSignedPath(t, "body = 'odd', found = 'z:1 a:3'::tsvector", instance.Auto, cases)
 }

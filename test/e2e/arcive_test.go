@@ -372,8 +372,8 @@ func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 	})
 }
 
-// Surfaces that ship later, and roles that no prompt tells to refuse, have the gate as well: they differ in nothing but
-// their names. SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive. seeds/000:21-25, 43-45, 48.
+// Surfaces that ship later, and roles that no prompt tells to refuse, are under the consent rule as well: they differ
+// in nothing but their names. SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive. seeds/000:21-25, 43-45, 48.
 func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	in := start(t, options{})
 	connections := map[string]*pgconn.PgConn{}

@@ -81,7 +81,7 @@ tables:
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
-		"both": {}, "auto": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
+		"both": {}, "auto": {mode: rewrite.Auto}, "signed": {mode: rewrite.AlwaysSigned}, "row security alone": {
 			mode: modeRLS}, "text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {

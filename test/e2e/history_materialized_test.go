@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// keptHistory is a policy by which the answer to whether everybody has agreed is kept beside the memory.
-const keptHistory = `version: 1
+// materializedHistory is a policy by which the answer to whether everybody has agreed is kept beside the memory.
+const materializedHistory = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
   people: { rows: [ own: { column: user_id, is: user } ] }
@@ -39,10 +39,10 @@ func TestHistoryOfWhatIsMaterialized(t *testing.T) {
 	tier.All(t)
 	trials, seed := tier.Count(1, 3, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
-	first := start(t, options{after: historySetup, policy: keptHistory})
-	second := serveOn(t, first.db, options{policy: keptHistory})
+	first := start(t, options{after: historySetup, policy: materializedHistory})
+	second := serveOn(t, first.db, options{policy: materializedHistory})
 	super, owners := first.db.Connect(t, "postgres"), []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
-	fills := fillsOf(t, super, keptHistory)
+	fills := fillsOf(t, super, materializedHistory)
 	told := func(migrations.Fill, int64) {}
 	next, filled := int(seed%uint64(len(withdrawals))), 0
 	change := func(o int, granted bool) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-const keptSetup = `
+const materializedSetup = `
 SET ROLE arcive_owner;
 CREATE TABLE persons (id int PRIMARY KEY, consent text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
@@ -26,7 +26,7 @@ INSERT INTO notes VALUES (1, 'of one'), (2, 'HIDDENMARK refused'), (3, 'of three
 INSERT INTO note_persons VALUES (1, 1), (2, 2), (3, 3), (4, 4), (6, 9), (7, 1), (7, 2);
 RESET ROLE;`
 
-const keptRules = `version: 1
+const materializedRules = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ note_persons: { note: id }, persons: { id: person } ], status: consent,
@@ -42,7 +42,7 @@ func TestMaterialized(t *testing.T) {
 	ctx := context.Background()
 	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.Auto}, "row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
-			o.setup, o.policy = keptSetup, keptRules
+			o.setup, o.policy = materializedSetup, materializedRules
 			in := start(t, o)
 			agent, super := in.agent(t), in.db.Connect(t, "postgres")
 			const all = `SELECT id FROM notes ORDER BY id`
@@ -67,7 +67,7 @@ func TestMaterialized(t *testing.T) {
 				}
 				return is
 			}
-			fills := fillsOf(t, super, keptRules)
+			fills := fillsOf(t, super, materializedRules)
 			shows("before it is filled in", "1 3 5")
 			told := 0
 			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) { told++ }); err != nil || told < 2 || !ready() {

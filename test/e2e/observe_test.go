@@ -38,7 +38,7 @@ tables:
 
 func TestObserve(t *testing.T) {
 	tier.All(t)
-	for name, mode := range map[string]rewrite.Mode{"both": rewrite.Both, "doors": rewrite.Auto} {
+	for name, mode := range map[string]rewrite.Mode{"both": rewrite.Both, "auto": rewrite.Auto} {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
 			in := start(t, options{policy: file, mode: mode})

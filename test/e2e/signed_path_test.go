@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// gateWorld is one memory that is hidden from the agent, beside what is visible, with columns for each attack.
-const gateWorld = `
+// signedWorld is one memory that is hidden from the agent, beside what is visible, with columns for each attack.
+const signedWorld = `
 ALTER TABLE people ADD nick text COLLATE "C";
 ALTER TABLE memories ADD mark text COLLATE "POSIX" DEFAULT 'x', ADD docs json[], ADD tsv tsvector GENERATED ALWAYS AS (to_tsvector('english', title)) STORED;
 INSERT INTO people (user_id, name, consent_status) VALUES
@@ -105,7 +105,7 @@ func TestPathsAgree(t *testing.T) {
 // tells by that which hidden rows there are. The proxy lets no two collations into one statement.
 func TestCollationsDoNotMeet(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{setup: gateWorld})
+	in := start(t, options{setup: signedWorld})
 	direct, agent := in.forced(t).conn, in.agent(t)
 	for _, form := range []string{
 		`SELECT 1 FROM (SELECT title, title COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM public.memories) x ` +
@@ -132,7 +132,7 @@ func TestCollationsDoNotMeet(t *testing.T) {
 // take the row security path, or are refused, and tell nothing.
 func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{mode: rewrite.AlwaysSigned, setup: gateWorld})
+	in := start(t, options{mode: rewrite.AlwaysSigned, setup: signedWorld})
 	f, agent := in.forced(t), in.agent(t)
 	const visible = "SELECT count(*) FROM memories"
 	if got := f.ask(t, visible); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visible).Results[0].Rows[0] {
@@ -224,7 +224,7 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
-	indexed, plain := start(t, options{mode: rewrite.AlwaysSigned, setup: gateWorld + index}), start(t, options{setup: gateWorld})
+	indexed, plain := start(t, options{mode: rewrite.AlwaysSigned, setup: signedWorld + index}), start(t, options{setup: signedWorld})
 	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)
 	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is looked at
 		t.Fatal(a)

@@ -175,7 +175,7 @@ func compare(t *testing.T, q query, res *rewrite.Result, server touched, opinion
 // madeByServer are calls that PostgreSQL itself makes of SEARCH and CYCLE clauses (rewriteSearchCycle.c).
 var madeByServer = touched{"func pg_catalog.int8inc": true, "func pg_catalog.array_cat": true}
 
-// helper tells whether a table may be read behind a gate view, by the predicates.
+// helper tells whether a table may be read behind a signed view, by the predicates.
 func helper(pol *policy.Policy, name string) bool {
 	for _, table := range pol.Tables() {
 		if table.Relation.Name.String() == name {

@@ -50,7 +50,7 @@ type Mode struct {
 // The modes in which every statement must get the same rows.
 var (
 	Both         = Mode{"both", rewrite.Both, rls.Enforce}
-	Auto         = Mode{"doors", rewrite.Auto, rls.Enforce}
+	Auto         = Mode{"auto", rewrite.Auto, rls.Enforce}
 	SignedViews  = Mode{"signed views, however little is read", rewrite.AlwaysSigned, rls.Enforce}
 	RLS          = Mode{"row security alone", rewrite.RLS, rls.Enforce}
 	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjected, rls.SealOnly}

@@ -23,9 +23,9 @@ type setting struct {
 }
 
 var every = []setting{
-	{name: "doors", mode: instance.Auto},
+	{name: "auto", mode: instance.Auto},
 	{name: "both", mode: instance.Both},
-	{name: "gate", mode: instance.SignedViews},
+	{name: "signed", mode: instance.SignedViews},
 	{name: "rls", mode: instance.RLS},
 	{name: "steps", mode: instance.Auto, adds: "limits: { per: agent, result_rows: 100000 }\n"},
 	{name: "limits", mode: instance.Both, adds: "limits: { per: agent, result_rows: 3 }\n", apart: true},

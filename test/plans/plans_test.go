@@ -119,7 +119,7 @@ func TestPlans(t *testing.T) {
 	fmt.Print(table.String())
 	hardened := hardenedPlans(t, w, agent)
 	fmt.Print(hardened)
-	kept, filled := keptPlans(t, super, hand, agent)
+	kept, filled := materializedPlans(t, super, hand, agent)
 	fmt.Print(kept)
 	bought := shopPlans(t, rows)
 	fmt.Print(bought)
@@ -164,8 +164,8 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	return table.String()
 }
 
-// keptPlans measures the same queries where the answers of memories are kept, and says how long filling these in took.
-func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duration) {
+// materializedPlans measures the queries with materialized consent for memories, and says how long filling it in took.
+func materializedPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duration) {
 	t.Helper()
 	w := migrate(t, super, strings.Replace(rules, "is: granted } } ] }\n  people", "is: granted, materialize: true } } ] }\n  people", 1))
 	began := time.Now()
@@ -175,7 +175,7 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 		}
 	})
 	if err != nil || len(w.plan.Fills()) == 0 {
-		t.Fatal("nothing is kept: ", err)
+		t.Fatal("nothing is materialized: ", err)
 	}
 	filled := time.Since(began).Round(time.Second)
 	exec(t, super, "VACUUM ANALYZE")

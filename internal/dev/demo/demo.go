@@ -484,7 +484,7 @@ func (f folder) anew() error {
 			return err
 		}
 	}
-	now, err := f.digests()
+	now, err := f.currentDigests()
 	if err != nil {
 		return err
 	}

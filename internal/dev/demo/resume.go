@@ -11,29 +11,29 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// loadedDigests are digests of the world's files from which the folder was made, so that a later start can tell what
-// has changed.
-type loadedDigests struct {
+// worldDigests are digests of the world's files. The folder keeps the digests of the files that it was made from, so
+// that a later start can tell what has changed.
+type worldDigests struct {
 	Policy string `yaml:"policy"`
 	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql
 }
 
-// digests returns those of the world as it is now.
-func (f folder) digests() (loadedDigests, error) {
+// currentDigests returns the digests of the world's files as they are now.
+func (f folder) currentDigests() (worldDigests, error) {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
-		return loadedDigests{}, err
+		return worldDigests{}, err
 	}
 	rows := sha256.New()
 	for _, name := range []string{"extensions.sql", "schema.sql", "data.sql"} {
 		sql, err := f.world.File(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return loadedDigests{}, err
+			return worldDigests{}, err
 		}
 		rows.Write(sql)
 		rows.Write([]byte{0})
 	}
-	return loadedDigests{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
+	return worldDigests{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
 }
 
 func digest(text []byte) string {
@@ -51,7 +51,7 @@ func (f folder) copyPolicy(rows string) error {
 	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
 		return err
 	}
-	note, err := yaml.Marshal(loadedDigests{Policy: digest(text), Rows: rows})
+	note, err := yaml.Marshal(worldDigests{Policy: digest(text), Rows: rows})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (f folder) copyPolicy(rows string) error {
 // resume continues with a loaded database. A policy that was not changed here follows the world's; a changed one stays.
 // Unexpected states are reported; again says how to start over.
 func (f folder) resume(again string, progress func(string)) error {
-	now, err := f.digests()
+	now, err := f.currentDigests()
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (f folder) resume(again string, progress func(string)) error {
 	if err != nil {
 		return err
 	}
-	var was loadedDigests
+	var was worldDigests
 	if err := yaml.NewDecoder(bytes.NewReader(note), yaml.Strict()).Decode(&was); err != nil {
 		return err
 	}

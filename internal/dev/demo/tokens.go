@@ -55,7 +55,8 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 	return out, nil
 }
 
-// persons runs the world's query, as the owner.
+// persons returns the ids of the people for whom the demo makes tokens: the result of `subjects` in world.yaml, run as
+// the owner.
 func (f folder) persons(ctx context.Context, c *config.Config) ([]string, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
 }

@@ -127,7 +127,7 @@ func (b Bound) Exceeds(allowed string, chained bool) string {
 		oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
 }
 
-// sql is NULL for a source that does not apply, or is empty.
+// sql is an expression for the source's ids; its value is NULL if the source does not apply, or is empty.
 func (s Source) sql(array string) string {
 	w := writer{policy: true, form: probe, prefix: "s"}
 	row := newRow

@@ -9,7 +9,7 @@ import (
 
 // Chain says to which row of its own table a row refers (as a memory that was told from another), and so on. The row's
 // list may only have ids that every list along the chain has. A row of the chain that does not exist, that the writer
-// does not see or that has no list allows no id, and so does a circle or a chain deeper than [MaxDepth].
+// does not see or that has no list allows no id. A circle, or a chain deeper than [MaxDepth], allows no id either.
 type Chain struct {
 	Relation *catalog.Relation
 	Match    []Pair // its column: the column of the row that it equals

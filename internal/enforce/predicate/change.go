@@ -23,7 +23,7 @@ func InsertCanHide(n Node) []*catalog.Relation {
 			}
 		case Registered:
 			steps = n.Of.Steps
-			found[RegistryTable] = registry // a first record may be a refusal
+			found[CurrentConsents] = registry // a first record may be a refusal
 		}
 		for _, step := range steps {
 			if !isUnique(step) {

@@ -108,7 +108,7 @@ func TestNothingElseHidesRows(t *testing.T) {
 
 // keyOf is what no two rows of a table share.
 func keyOf(snap *catalog.Snapshot, table catalog.Name) []string {
-	if table == predicate.RegistryTable {
+	if table == predicate.CurrentConsents {
 		return predicate.RegistryRelation().PrimaryKey
 	}
 	r, _ := snap.Relation(table)

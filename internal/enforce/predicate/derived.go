@@ -20,8 +20,8 @@ type Derived struct {
 	Again []Origin
 }
 
-// Origin says from which rows a row was made: those that the steps lead to, or those whose keys are in a list of its
-// own.
+// Origin says from which rows a row was made: the rows that the steps lead to, or the rows whose keys are in a list of
+// the row.
 type Origin struct {
 	Steps  []Step
 	List   List              // without Steps: the column of keys
@@ -52,7 +52,7 @@ func (n Derived) OfSource() Node {
 	return out
 }
 
-// fromColumns are the columns of the row that lead to its sources, without those of Unless.
+// fromColumns are the columns of the row that lead to its sources, without the columns of Unless.
 func (o Origin) fromColumns() []string {
 	if len(o.Steps) > 0 {
 		return o.Steps[0].fromColumns()
@@ -249,7 +249,7 @@ func (o Origin) castType() string {
 	return ""
 }
 
-// element is an element of the list as a key.
+// element is an SQL expression for an element of the list as a key of the sources.
 func (o Origin) element(value string) string {
 	form := uuidElement
 	switch o.castType() {
@@ -329,7 +329,7 @@ func (o Origin) MadeFromCondition(row, source string) string {
 	return "(" + made + ") IS TRUE"
 }
 
-// sourcesShow is the model of the node.
+// sourcesShow evaluates the node in memory; see Eval.
 func sourcesShow(n Derived, row Row, w World) bool {
 	if !n.valid() {
 		return false

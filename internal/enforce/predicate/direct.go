@@ -104,7 +104,7 @@ func Registry(n Registered, alias string, attributes map[string]string) string {
 	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consents(n, row, id)+
 		fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
 		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at",
-		"decay_from")+" FROM "+RegistryTable.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
+		"decay_from")+" FROM "+CurrentConsents.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
 		" ORDER BY "+oneOf(column(r, "state"), textArray(refusals))+" DESC, ("+
 		strings.Join(w.consentConditions(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+
 		" DESC LIMIT 1) AS d ON true"+where, attributes)

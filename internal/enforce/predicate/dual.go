@@ -85,8 +85,8 @@ func (w *writer) hashedSQL(n Node, row string) string {
 	}
 }
 
-// notAgreed ends a query over the rows of the first step, called first: those that meet the condition and lead to a
-// subject who has not agreed, or to none. Where each link leads to at most one row, these are the rows without a
+// notAgreed ends a query over the rows of the first step, called first: the rows that meet the condition and lead to a
+// subject who has not agreed, or to no subject. Where each link leads to at most one row, these are the rows without a
 // subject who has agreed: an anti-join, which reads the status of each subject once, and not for each link.
 func (w *writer) notAgreed(n Consent, first, condition string) string {
 	var b strings.Builder
@@ -120,7 +120,7 @@ func inSet(value, set string) string {
 	return "(" + equal(value, "ANY ("+set+")") + ")"
 }
 
-// set is every value of a step's column.
+// set is a query of all values of a step's column.
 func (w *writer) set(step Step, alias string) string {
 	return "SELECT " + column(alias, step.Column) + " FROM " + w.helper(step.Relation) + " AS " + alias +
 		" WHERE " + column(alias, step.Column) + " IS NOT NULL"

@@ -19,7 +19,7 @@ type Expr interface{ expr() }
 // Kind groups types that compare with one another.
 type Kind string
 
-// The kinds. Lists are those of text, uuid and number with "[]" behind.
+// The kinds. The kinds of lists are text, uuid and number with "[]" behind.
 const (
 	Bool        Kind = "boolean"
 	Text        Kind = "text"
@@ -101,7 +101,7 @@ type (
 		Pattern string
 	}
 
-	// And, Or and Negation are those of three-valued logic.
+	// And, Or and Negation are the operators of three-valued logic.
 	And      []Expr
 	Or       []Expr
 	Negation struct{ Expr }

@@ -12,7 +12,7 @@ import (
 //
 // The second result is false for a node that has no such form.
 func Flat(n Node, alias string) (string, bool) {
-	if !flattens(n) {
+	if !hasFlatForm(n) {
 		return "", false
 	}
 	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
@@ -20,20 +20,21 @@ func Flat(n Node, alias string) (string, bool) {
 		w.withUseIndexHint)), " AND "), true
 }
 
-func flattens(n Node) bool {
+// hasFlatForm tells whether Flat can write n.
+func hasFlatForm(n Node) bool {
 	switch n := n.(type) {
 	case Own, Status, Tenant, Grant, SQL:
 		return true
 	case Not:
-		return flattens(n.Node)
+		return hasFlatForm(n.Node)
 	case All:
-		return flattenParts(n)
+		return haveFlatForm(n)
 	case Any:
-		return flattenParts(n)
+		return haveFlatForm(n)
 	case Consent:
 		return len(n.Steps) > 0
 	case Visible:
-		return flattens(n.Rows)
+		return hasFlatForm(n.Rows)
 	case Registered:
 		return n.singleSubject()
 	case Recorded:
@@ -43,9 +44,10 @@ func flattens(n Node) bool {
 	}
 }
 
-func flattenParts(parts []Node) bool {
+// haveFlatForm tells whether Flat can write all of one part or more.
+func haveFlatForm(parts []Node) bool {
 	for _, part := range parts {
-		if !flattens(part) {
+		if !hasFlatForm(part) {
 			return false
 		}
 	}
@@ -110,7 +112,8 @@ func (w *writer) linkedRow(n Node, row string, one bool) string {
 	return strings.Join(out, " AND ")
 }
 
-// writeParts does the same, with each part as write writes it.
+// writeParts writes the parts of n joined by AND, each part as write writes it. Only the part with the longest chain
+// may become a join; see innerRow.
 func (w *writer) writeParts(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
 	joins, furthest := countJoins(parts)
@@ -167,5 +170,5 @@ const signedViewPrefix = "visible_"
 // HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are.
 // A table that is open to agents needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
-	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
+	return hasFlatForm(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

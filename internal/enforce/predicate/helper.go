@@ -285,7 +285,7 @@ func CopyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("copy_", table)}
 }
 
-// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count only in
+// GroupView is the view that signed aggregates read in place of a table: its visible rows, and rows that count only in
 // groups. It raises an error unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName("group_", table)}

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// step is the link of a Visible.
+// step is the link of a Visible as a Step.
 func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.And} }
 
 // pairs are all pairs of columns of a link.
@@ -16,7 +16,7 @@ func (s Step) pairs() []Pair { return append([]Pair{{s.Column, s.From}}, s.And..
 // Pairs are all pairs of columns of the link.
 func (s Step) Pairs() []Pair { return s.pairs() }
 
-// columns are those of the table that a link leads to, fromColumns those of the row where it starts.
+// columns are the columns of the table that a link leads to; fromColumns are the columns of the row where it starts.
 func (s Step) columns() []string {
 	var out []string
 	for _, p := range s.pairs() {
@@ -89,8 +89,8 @@ func linked(step Step, row, to Row) bool {
 	return true
 }
 
-// Columns are those of the table that the link leads to.
+// Columns are the link's columns in the table that it leads to.
 func (s Step) Columns() []string { return s.columns() }
 
-// Froms are the columns that the link begins at.
+// Froms are the link's columns in the row where it starts.
 func (s Step) Froms() []string { return s.fromColumns() }

@@ -39,7 +39,7 @@ func (l List) elements(row, alias string) string {
 	return "pg_catalog.unnest(COALESCE(" + l.array(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
 }
 
-// ids are the elements; nil is an id that is not known. false: no list.
+// ids are the elements of the list in a row; nil for an element that is not a text. false: the row has no list.
 func (l List) ids(row Row) ([]*string, bool) {
 	value, ok := row[l.Column]
 	if !ok {
@@ -67,7 +67,7 @@ func (l List) ids(row Row) ([]*string, bool) {
 	return out, true
 }
 
-// oneOf tells whether a value is an element of the list.
+// oneOf is the condition that a value is an element of the list.
 func (l List) oneOf(value, row string) string {
 	return value + " OPERATOR(pg_catalog.=) ANY (" + l.array(row) + ")"
 }

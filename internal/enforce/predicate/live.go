@@ -17,7 +17,7 @@ import (
 type Live struct {
 	Name     string
 	Type     string // qualified; not a list
-	Optional bool   // for those that use it
+	Optional bool   // rules that use it treat it as optional: it may be missing
 
 	Setting string   // whose value is the claim
 	Equals  []Attr   // the claim is the value, or an element, of one of these
@@ -36,8 +36,9 @@ type Live struct {
 // Claim stands for what a session claims, in the Rows of a claim that a table confirms.
 const Claim = ""
 
-// LiveFunction computes live attributes: live(name, claims, settings). The claims are fields of a seal, name=value. The
-// settings are NULL for those of the session itself, or name=value by the names of their attributes.
+// LiveFunction computes live attributes: live(name, claims, settings). The claims are fields of a seal, name=value.
+// NULL as settings means the settings of the session itself; else they are name=value, with the names of the
+// attributes.
 const LiveFunction = Schema + ".live"
 
 // liveLabel is the label of the function's block, which qualifies its variables so that no column hides them.
@@ -56,7 +57,7 @@ func (l Live) Node() Node {
 	}
 }
 
-// Needs are the attributes that it is computed from, sorted.
+// Needs are the attributes that a live attribute is computed from, sorted.
 func (l Live) Needs() []string {
 	found := usedAttributes(l.Node())
 	for _, a := range l.Equals {

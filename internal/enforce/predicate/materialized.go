@@ -30,7 +30,8 @@ func (n Consent) MaterializedName() string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// MaterializedReady is the function that tells, by the name, whether the stored answers are complete.
+// MaterializedReady is the SQL function that takes a MaterializedName and tells whether the stored answers may be read:
+// they are complete, and this transaction has changed nothing that they depend on.
 const MaterializedReady = Schema + ".materialized_ready"
 
 // materializedOr reads the stored answer where it is complete, and otherwise evaluates live.
@@ -68,7 +69,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 		live + " END"
 }
 
-// subjectAgrees is the condition on the row of a subject.
+// subjectAgrees is the condition on a subject's row under which the subject agrees.
 func (w *writer) subjectAgrees(n Consent, subject string) string {
 	is := status(column(subject, n.Status), n.Is)
 	if n.Of != "" {

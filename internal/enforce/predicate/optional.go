@@ -29,7 +29,7 @@ func requiredAttributes(n Node) map[string]bool {
 	return out
 }
 
-// attributesOf are those of a node without parts.
+// attributesOf are the attributes that a node without parts uses.
 func attributesOf(n Node) []Attr {
 	switch n := n.(type) {
 	case Own:

@@ -49,7 +49,8 @@ type Consent struct {
 	Materialized *Materialized // the answer is stored beside the row; nil: it is not
 }
 
-// Step goes from a row to the rows of Relation whose Column equals the From column of that row, and likewise for And.
+// Step goes from a row to the rows of Relation whose Column equals the From column of that row. And has further pairs
+// of columns that must be equal.
 type Step struct {
 	Relation *catalog.Relation
 	Column   string

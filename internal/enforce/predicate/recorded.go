@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Recorded shows a row if each of its subjects has consented by a record. The subjects are ids: those of a list in the
-// row, the one in a column, or those in a column of the rows that steps lead to. A NULL counts as a subject who cannot
-// consent. A row without subjects shows.
+// Recorded shows a row if each of its subjects has consented by a record. The subjects are ids: the elements of a list
+// in the row, the id in a column, or the ids in a column of the rows that steps lead to. A NULL counts as a subject who
+// cannot consent. A row without subjects shows.
 type Recorded struct {
 	Steps    []Step // empty: the subjects are in the row itself
 	Required bool   // the first step is a reference to one row, which must be there
@@ -51,7 +51,7 @@ type Scope struct {
 
 func (Recorded) node() {}
 
-// form is that of the subjects' ids, for one subject as well.
+// form is the form of the subjects' ids, also when there is one subject.
 func (n Recorded) form() GrantForm { return n.Subjects.Form }
 
 // fromColumns are the columns of the row that the node reads.
@@ -95,7 +95,7 @@ func (n Recorded) reads(i int) []string {
 	return []string{n.subject()}
 }
 
-// columns are those of the record that are read, those of Rows left out.
+// columns are the columns of the record that are read, without the columns that Rows reads.
 func (r Record) columns() []string {
 	out := []string{r.Grantor}
 	for _, p := range r.Match {
@@ -219,7 +219,7 @@ func (w *writer) noGuardianAgrees(n Recorded, row, id string) string {
 		" WHERE " + strings.Join(by, " AND ") + fence
 }
 
-// subjects is a FROM item of the ids in a row.
+// subjects is a FROM item with the ids of the subjects in a row.
 func (n Recorded) subjects(row, alias string) string {
 	if n.Subject != "" {
 		return "(SELECT " + column(row, n.Subject) + " AS id) AS " + alias
@@ -227,7 +227,7 @@ func (n Recorded) subjects(row, alias string) string {
 	return n.Subjects.elements(row, alias)
 }
 
-// record is the look-up of a grantor's records about the row.
+// record is a query that finds a grantor's records about the row.
 func (w *writer) record(n Record, row, grantor string) string {
 	if n.Element != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
@@ -238,7 +238,7 @@ func (w *writer) record(n Record, row, grantor string) string {
 	return "SELECT 1 FROM " + w.helper(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// recordOf are the conditions on a record apart from its grantor.
+// recordOf are the conditions on a record, without the condition on its grantor.
 func (w *writer) recordOf(n Record, r, row string) []string {
 	var where []string
 	if s := n.Scope; s != nil {
@@ -329,7 +329,7 @@ func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) boo
 	return true
 }
 
-// idsOf are the session's ids.
+// idsOf are the session's ids: the values of these attributes.
 func idsOf(to []Grantee, w World) []string {
 	var out []string
 	for _, g := range to {

@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// RegistryTable has the current records of the consent registry: the last one of each subject, grantee and scope.
-var RegistryTable = catalog.Name{Schema: Schema, Name: "consent_current"}
+// CurrentConsents has the current records of the consent registry: the last one of each subject, grantee and scope.
+var CurrentConsents = catalog.Name{Schema: Schema, Name: "consent_current"}
 
 // registry is the table as the base migrations make it. No snapshot has it, since agents and policies cannot name it.
 var registry = &catalog.Relation{
-	Name: RegistryTable, Kind: catalog.Table, PrimaryKey: []string{"subject", "grantee", "scope"},
+	Name: CurrentConsents, Kind: catalog.Table, PrimaryKey: []string{"subject", "grantee", "scope"},
 	Columns: []catalog.Column{
 		{Name: "subject", Type: "text", TypeOID: 25, NotNull: true}, {Name: "grantee", Type: "text", TypeOID: 25, NotNull: true},
 		{Name: "scope", Type: "text", TypeOID: 25, NotNull: true}, {Name: "number", Type: "bigint", TypeOID: 20, NotNull: true},
@@ -29,7 +29,7 @@ var registry = &catalog.Relation{
 	},
 }
 
-// RegistryRelation describes the columns of [RegistryTable] that rules read.
+// RegistryRelation describes the columns of [CurrentConsents] that rules read.
 func RegistryRelation() *catalog.Relation { return registry }
 
 // The streams of the registry.
@@ -45,7 +45,7 @@ type Registered struct {
 	Of Recorded // the subjects, and the session's own ids; its Record is left empty
 
 	Categories, Purposes []string  // a record lists each of these
-	SessionCategories    []Grantee // so does the session; if Categories is empty, the record lists the session's
+	SessionCategories    []Grantee // the session lists each of Categories; if there are none, the record lists the session's
 	SessionPurposes      []Grantee
 	Streams              []string  // nil: every stream whose rows show one by one
 	Grantees             []Grantee // to whom, apart from everybody
@@ -114,7 +114,7 @@ func (w *writer) registered(n Registered, row string) string {
 	})
 }
 
-// consents is the look-up of the records by which a subject consents.
+// consents is a query that finds the records by which a subject consents.
 func (w *writer) consents(n Registered, row, id string) string {
 	r := w.alias()
 	where := append([]string{equal(column(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
@@ -288,7 +288,7 @@ func above(path string) []string {
 	return out
 }
 
-// covers is the model of a listCondition.
+// covers evaluates a listCondition in memory; see Eval.
 func covers(list []string, word string) bool {
 	return slices.ContainsFunc(above(word), func(p string) bool { return slices.Contains(list, p) })
 }
@@ -309,9 +309,9 @@ func (w *writer) registeredSet(n Registered) string {
 		strings.Join(where, " AND ")
 }
 
-// subjectConsents is the model of Registered for one subject.
+// subjectConsents evaluates Registered in memory for one subject; see Eval.
 func (n Registered) subjectConsents(subject string, row Row, w World) bool {
-	records := w.Tables[RegistryTable]
+	records := w.Tables[CurrentConsents]
 	return slices.ContainsFunc(records, func(r Row) bool {
 		return r["subject"] == subject && n.isAbout(r, row, w) && n.consents(r, row, w) &&
 			!slices.ContainsFunc(records, func(no Row) bool {

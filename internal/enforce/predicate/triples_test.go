@@ -228,7 +228,7 @@ func (r *triples) world(s *schema, attributes map[string]string) predicate.World
 	for _, t := range s.tables {
 		w.Tables[s.relation(t)] = t.rows
 	}
-	w.Tables[predicate.RegistryTable] = s.registry
+	w.Tables[predicate.CurrentConsents] = s.registry
 	return w
 }
 

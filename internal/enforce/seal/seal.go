@@ -93,7 +93,7 @@ func Fields(attributes map[string]string) []string {
 	return out
 }
 
-// Field is one of them.
+// Field is one attribute as a seal has it.
 func Field(name, value string) string { return escape(name) + "=" + escape(value) }
 
 // Sign returns the text with its signature in front. The profile must be the one of the seal it runs under.

@@ -23,11 +23,12 @@ const (
 var HardenedPlanStatements = []string{"SET LOCAL cpu_operator_cost = 0", "SET LOCAL enable_bitmapscan = off",
 	"SET LOCAL plan_cache_mode = force_custom_plan"}
 
-// HardenedPlanSettings are their names. Agents do not see the values, which would tell whether an earlier statement had
-// a hardened plan. Only statements of the row security path have one, and the path depends on how large tables are.
+// HardenedPlanSettings are the names of these settings. Agents do not see the values, which would tell whether an
+// earlier statement had a hardened plan. Only statements of the row security path have one, and the path depends on how
+// large tables are.
 var HardenedPlanSettings = []string{"cpu_operator_cost", "enable_bitmapscan", "plan_cache_mode"}
 
-// HardenedPlanPrefix is the same in front of a statement.
+// HardenedPlanPrefix is HardenedPlanStatements as one text, to put in front of a statement.
 var HardenedPlanPrefix = strings.Join(HardenedPlanStatements, ";") + ";"
 
 // HardenedPlanCall is a query that makes the settings apply as soon as it is planned.

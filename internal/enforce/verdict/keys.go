@@ -6,7 +6,8 @@ type KeyReader interface {
 	// ReadsKeys tells whether it wants the rows.
 	ReadsKeys() bool
 
-	// Row takes the body of a DataRow, the body of its RowDescription, and the result formats of its Bind; nil formats are
-	// those of the description. The description is nil where it is not known, and the row where it is too long to be read.
+	// Row takes the body of a DataRow, the body of its RowDescription, and the result formats of its Bind; nil formats
+	// mean the formats of the description. The description is nil if it is not known, the row if it is too long to be
+	// read.
 	Row(description []byte, formats []int16, row []byte)
 }

@@ -18,11 +18,11 @@ const (
 	maxNested     = 4
 )
 
-// classNames are those that PostgreSQL has in brackets.
+// classNames are the names of character classes that PostgreSQL allows in brackets, as in [[:alpha:]].
 var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
 	"upper", "xdigit"}
 
-// SafeRegularExpression tells whether a text is in this subset.
+// SafeRegularExpression tells whether a text is in the safe subset of regular expressions above.
 func SafeRegularExpression(text string) bool {
 	if len(text) > maxExpression || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false

@@ -18,7 +18,7 @@ const (
 	maxNots        = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
 )
 
-// SafeTextQuery tells whether a text is in this subset.
+// SafeTextQuery tells whether a text is in the safe subset of text queries above.
 func SafeTextQuery(text string) bool {
 	if len(text) > maxTextQuery || !utf8.ValidString(text) {
 		return false

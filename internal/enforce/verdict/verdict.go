@@ -30,11 +30,11 @@ type Decider interface {
 	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// ByRowSecurity judges v's text again for the row security path, whatever the values of its parameters are. types are
-	// those that Declare was called with.
+	// the types that Declare was called with.
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v itself,
-	// which was allowed, or a refusal. It is called where [Rewritten.ChecksValues] says so.
+	// which was allowed, or a refusal. It is called where [Rewritten.NeedsValueCheck] says so.
 	CheckValues(v *Verdict, values [][]byte) *Verdict
 
 	// Recheck judges v's text again if the versions it was decided under are no longer active. It returns v itself when
@@ -128,9 +128,9 @@ type Seal struct {
 	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
 	Expires time.Time // by the proxy's clock: no transaction that starts after this may be answered
 
-	Rights uint64      // verdicts with a lower number must not run under this seal; see [Verdict]
-	Stale  func() bool // tells whether it is to be renewed before the next transaction whatever the time; nil: no
-	Late   func()      // is called when the database found the seal expired, and makes it stale; nil: it is not called
+	Rights        uint64      // verdicts with a lower number must not run under this seal; see [Verdict]
+	Stale         func() bool // tells whether to renew the seal before the next transaction, whatever the time; nil: no
+	ReportExpired func()      // call it when the database has found the seal expired; it makes the seal stale. nil: do not
 }
 
 // Protocol says which message a text came in.
@@ -142,7 +142,7 @@ const (
 	Extended                 // Parse
 )
 
-// Path is which of the two ways a statement takes (DESIGN §5): row security, or a signature over signed views.
+// Path is which of the two ways a statement takes: row security, or a signature over signed views.
 type Path string
 
 // The paths. PathSigned is only for signed statements that read signed views and nothing else.
@@ -198,7 +198,7 @@ type Verdict struct {
 	Detail any
 }
 
-// Rewritten is what a rewriter tells of the text that it made.
+// Rewritten is what a rewriter says about the text that it made.
 type Rewritten struct {
 	Path    Path
 	Effects []Effect // one per statement in the text, in order
@@ -211,8 +211,8 @@ type Rewritten struct {
 	// a statement must not run by EXECUTE, whose values the server computes and the proxy does not see.
 	ExpectsForms bool
 
-	// ChecksValues tells that Text sets settings to the values of parameters; see [Decider.CheckValues].
-	ChecksValues bool
+	// NeedsValueCheck tells that Text sets settings to the values of parameters, so each Bind needs [Decider.CheckValues].
+	NeedsValueCheck bool
 
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
@@ -234,9 +234,9 @@ type Part struct {
 	At   int // characters of the whole text in front of it
 }
 
-// Renamed is a relation as the server's messages name it, and as they would name what the client wrote; View and
-// Relation are both without a schema, as messages about what is written name them. Columns are those that agents see of
-// a table that hides some.
+// Renamed is a relation under two names: the name in the server's messages, and the name that the client used. View and
+// Relation are these names without a schema, as in messages about written rows. Columns are the columns that agents
+// see, if the table hides some.
 type Renamed struct {
 	Server, Client string
 	View, Relation string
@@ -304,7 +304,7 @@ func ClaimsChangeWithin(effects []Effect) bool {
 			break
 		}
 		switch e.Kind {
-		case EndsTx, Rewinds, ResetsSettings, Discards:
+		case EndsTx, RollsBackTo, ResetsSettings, Discards:
 			return true
 		case ChangesGUC:
 			if e.Claim != nil {
@@ -325,7 +325,7 @@ const (
 	EndsTx                    // COMMIT, ROLLBACK
 	Saves                     // SAVEPOINT
 	Releases                  // RELEASE
-	Rewinds                   // ROLLBACK TO
+	RollsBackTo               // ROLLBACK TO
 	ChangesGUC                // SET, RESET
 	Deallocates               // DEALLOCATE
 	Prepares                  // PREPARE
@@ -335,6 +335,7 @@ const (
 	Executes                  // EXECUTE: it does what the statement of that name does
 	ResetsSettings            // RESET ALL, which leaves the session's seal: see [ResetSettings]
 	CopiesIn                  // COPY FROM STDIN: rows come from the client
+	Listens                   // LISTEN to a channel of this name: what is sent there is for the client
 	Explains                  // EXPLAIN EXECUTE: the statement of that name must be there
 	Discards                  // DISCARD ALL: the seal, all settings, prepared statements and portals are gone
 )

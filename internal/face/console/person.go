@@ -79,8 +79,8 @@ type personView struct {
 	Parties   []string   // parties to choose from
 }
 
-// Held reports whether there are rows of the person to ask about.
-func (p personView) Held() bool {
+// HasRows reports whether there are rows of the person to ask about.
+func (p personView) HasRows() bool {
 	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
 }
 
@@ -229,7 +229,8 @@ func (o *Console) change(c *call, command consent.Command) (operations.Change, e
 	return o.Service.Change(c, c.caller, command)
 }
 
-const undo = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
+// giveAgainNote ends the message after a withdrawal.
+const giveAgainNote = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
 	"what this withdrawal has hidden."
 
 func (o *Console) withdraw(c *call) (answer, error) {
@@ -249,7 +250,7 @@ func (o *Console) withdraw(c *call) (answer, error) {
 			}
 		}
 		c.session.setFlash(flash{"done", "Every consent is withdrawn",
-			"From their next statement on, no agent sees your data by your consent." + undo})
+			"From their next statement on, no agent sees your data by your consent." + giveAgainNote})
 		return answer{to: "me"}, nil
 	}
 	done, err := o.change(c, consent.Command{Do: consent.Revoke})
@@ -260,7 +261,7 @@ func (o *Console) withdraw(c *call) (answer, error) {
 		c.session.setFlash(flash{"note", "This was withdrawn before", "Nothing has changed."})
 	} else {
 		c.session.setFlash(flash{"done", "Your consent is withdrawn",
-			"From their next statement on, agents see nothing by this consent." + undo})
+			"From their next statement on, agents see nothing by this consent." + giveAgainNote})
 	}
 	return answer{to: "me"}, nil
 }

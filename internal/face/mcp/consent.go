@@ -127,7 +127,7 @@ func consentTools() []Tool {
 				"Only when the user wants it. The agent's side decides about the request. Until then, and if " +
 				"nobody decides before task.due_at, nothing changes. consent_status shows the " +
 				"decision.",
-		}, upgradeRelationship),
+		}, requestPartnership),
 		NewTool(Tool{
 			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true,
 			Offered: registered, Roles: subjects,
@@ -227,7 +227,8 @@ func activeCategories(c consent.Consent, now time.Time, words []string) []string
 	return words
 }
 
-func upgradeRelationship(ctx context.Context, c *Call, in upgradeInput) (consentChange, error) {
+// requestPartnership asks for a partnership for the user; it changes nothing until the agent's side decides.
+func requestPartnership(ctx context.Context, c *Call, in upgradeInput) (consentChange, error) {
 	return c.change(ctx, consent.Command{Do: consent.Upgrade, Subject: in.UserID, Reason: in.Reason, Request: in.Request})
 }
 

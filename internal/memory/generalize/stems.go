@@ -12,24 +12,31 @@ type stem struct {
 	endings map[string]bool
 }
 
+// Endings, in lower case and without marks, by the way in which a name changes before them.
 var (
-	afterFleeting = words("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах ов " +
-		"ова ове ови ю я")
-	afterSoft    = words("e i ie y і и е")
-	afterNen     = words("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
-	afterWeak    = words("n lla lle lta ssa sta ksi t")
-	afterVoiced  = words("i in e a un u on den dan ten tan im imiz")
-	ofAdjectives = words("mu ho ego emu go m meho")
+	// of Slavic names whose last e or o drops out: Павел, Павл-а
+	endingsAfterFleetingVowel = words("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах " +
+		"ов ова ове ови ю я")
+	// of Slavic names whose end is softened: Ольга, Ольз-і
+	endingsAfterSoftening = words("e i ie y і и е")
+	// of Finnish names in -nen: Virtanen, Virtas-en
+	endingsAfterNen = words("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
+	// of Finnish names with weaker consonants in a closed syllable: Lahti, Lahde-n
+	endingsAfterWeakening = words("n lla lle lta ssa sta ksi t")
+	// of Turkish names whose last t is voiced: Murat, Murad-ı
+	endingsAfterVoicing = words("i in e a un u on den dan ten tan im imiz")
+	// of Slavic names that are declined as adjectives: Kowalski, Kowalski-ego
+	endingsOfAdjectives = words("mu ho ego emu go m meho")
 )
 
-// softened is how the end of a name changes before e and i.
+// softened is how the end of a Slavic name changes before e and i.
 var softened = [][2]string{
 	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {
 		"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
 	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
 }
 
-// weak is how the consonants before the last vowel of a name change where the syllable is closed.
+// weak is how the consonants before the last vowel of a Finnish name change where the syllable is closed.
 var weak = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
 
 // diminutive are the suffixes of diminutives.
@@ -51,33 +58,33 @@ func stems(name string) []stem {
 	vowel := func(i int) bool { return strings.ContainsRune(vowels, r[i]) }
 	if n >= 3 && strings.ContainsRune("eoео", r[n-2]) && !vowel(n-1) && !vowel(n-3) {
 		before, last := string(r[:n-2]), string(r[n-1])
-		add(before+last, afterFleeting)
+		add(before+last, endingsAfterFleetingVowel)
 		if r[n-3] == 'л' || r[n-3] == 'н' {
-			add(before+"ь"+last, afterFleeting)
+			add(before+"ь"+last, endingsAfterFleetingVowel)
 		}
 	}
 	for _, s := range softened {
 		if before, ok := strings.CutSuffix(name, s[0]); ok {
-			add(before+s[1], afterSoft)
+			add(before+s[1], endingsAfterSoftening)
 		}
 	}
 	if before, ok := strings.CutSuffix(name, "nen"); ok {
-		add(before+"s", afterNen)
+		add(before+"s", endingsAfterNen)
 	}
 	if n >= 5 && vowel(n-1) {
 		if changed, ok := weak[string(r[n-3:n-1])]; ok {
-			add(string(r[:n-3])+changed+string(r[n-1]), afterWeak)
+			add(string(r[:n-3])+changed+string(r[n-1]), endingsAfterWeakening)
 			if r[n-1] == 'i' {
-				add(string(r[:n-3])+changed+"e", afterWeak)
+				add(string(r[:n-3])+changed+"e", endingsAfterWeakening)
 			}
 		}
 	}
 	if n >= 5 && r[n-1] == 't' && vowel(n-2) {
-		add(string(r[:n-1])+"d", afterVoiced)
+		add(string(r[:n-1])+"d", endingsAfterVoicing)
 	}
 	if n >= 4 && (r[n-1] == 'i' || r[n-1] == 'y') {
-		add(name, ofAdjectives)
-		add(string(r[:n-1]), ofAdjectives)
+		add(name, endingsOfAdjectives)
+		add(string(r[:n-1]), endingsOfAdjectives)
 	}
 	return out
 }

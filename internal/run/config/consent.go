@@ -90,8 +90,8 @@ func (c *Consent) check(d *decoder) {
 	}
 }
 
-// override takes a variable's value for one of the keys.
-func (c *Consent) override(d *decoder, name, key, value string) {
+// setFromEnvironment sets a key of the section consent to the value of an environment variable.
+func (c *Consent) setFromEnvironment(d *decoder, name, key, value string) {
 	number := func(field *int) {
 		n, err := strconv.Atoi(value)
 		if err != nil {

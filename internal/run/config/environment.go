@@ -60,7 +60,7 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		default:
 			// The other variables are about the section consent, if there is one.
 			if c.Consent != nil {
-				c.Consent.override(d, v.Name, v.Key, value)
+				c.Consent.setFromEnvironment(d, v.Name, v.Key, value)
 			}
 		}
 	}

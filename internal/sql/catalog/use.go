@@ -18,7 +18,7 @@ type Trigger struct {
 	Insert, Update, Delete bool
 }
 
-// A Default is that of a column which calls a function that is SECURITY DEFINER.
+// A Default is a column's default that calls a function that is SECURITY DEFINER.
 type Default struct {
 	Relation Name
 	Column   string

@@ -89,6 +89,9 @@ type (
 	ExecuteStmt               = pg_query.ExecuteStmt
 	PrepareStmt               = pg_query.PrepareStmt
 	UnlistenStmt              = pg_query.UnlistenStmt
+	DoStmt                    = pg_query.DoStmt
+	ListenStmt                = pg_query.ListenStmt
+	NotifyStmt                = pg_query.NotifyStmt
 	CreateExtensionStmt       = pg_query.CreateExtensionStmt
 	CreateSchemaStmt          = pg_query.CreateSchemaStmt
 	CreateStmt                = pg_query.CreateStmt
@@ -178,6 +181,9 @@ type (
 	Node_ExecuteStmt               = pg_query.Node_ExecuteStmt
 	Node_PrepareStmt               = pg_query.Node_PrepareStmt
 	Node_UnlistenStmt              = pg_query.Node_UnlistenStmt
+	Node_DoStmt                    = pg_query.Node_DoStmt
+	Node_ListenStmt                = pg_query.Node_ListenStmt
+	Node_NotifyStmt                = pg_query.Node_NotifyStmt
 	Node_CreateExtensionStmt       = pg_query.Node_CreateExtensionStmt
 	Node_CreateSchemaStmt          = pg_query.Node_CreateSchemaStmt
 	Node_CreateStmt                = pg_query.Node_CreateStmt

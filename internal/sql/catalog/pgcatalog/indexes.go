@@ -9,30 +9,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// index is a row of pg_index. Columns are by their numbers, 0 for an expression.
+// index is a row of pg_index. Columns are given by their numbers; an expression has the number 0.
 type index struct {
-	oid, relation    uint32
-	schema, name     string
-	methodOID        uint32
-	method           string
-	unique           bool
-	immediate        bool
-	valid            bool
-	excludes         bool
-	nullsNotDistinct bool
-	bytes            bool    // text columns are in the order of their bytes
-	columns          []int16 // those that are only included as well
-	keys             int     // how many of them are keys
-	classes          []uint32
-	collations       []uint32
-	expressions      *tree
-	condition        *tree
-	where            *string // the condition, as pg_get_expr writes it
-	dependsOn        []int16 // where it has expressions or a condition
-	constrained      []int16 // those that its constraint depends on, likewise
+	oid, relation     uint32
+	schema, name      string
+	methodOID         uint32
+	method            string
+	unique            bool
+	immediate         bool
+	valid             bool
+	excludes          bool
+	nullsNotDistinct  bool
+	bytes             bool    // text columns are in the order of their bytes
+	columns           []int16 // key columns, then the columns that INCLUDE names
+	keys              int     // how many of the columns are key columns
+	classes           []uint32
+	collations        []uint32
+	expressions       *tree
+	condition         *tree
+	where             *string // the condition, as pg_get_expr writes it
+	dependencyColumns []int16 // columns it depends on; read only if it has expressions or a condition
+	constraintColumns []int16 // columns its constraint depends on; read only if the index has expressions or a condition
 }
 
-// trees are its expressions, and which rows it is about.
+// trees are the index's expressions and its condition.
 func (i *index) trees() []*tree {
 	var out []*tree
 	for _, t := range []*tree{i.expressions, i.condition} {
@@ -69,12 +69,12 @@ func (l *loader) readIndexFacts(ctx context.Context) error {
 		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY i.indrelid, c.relname`,
 		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
 			&i.excludes, &i.nullsNotDistinct, &i.bytes,
-			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependsOn, &i.constrained},
+			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
 		func() error {
 			i.expressions, i.condition = newTree(expressions), newTree(condition)
 			found := i
 			l.indexes = append(l.indexes, &found)
-			i.columns, i.classes, i.collations, i.where, i.dependsOn, i.constrained, expressions, condition = nil,
+			i.columns, i.classes, i.collations, i.where, i.dependencyColumns, i.constraintColumns, expressions, condition = nil,
 				nil, nil, nil, nil, nil, nil, nil
 			return nil
 		})
@@ -130,8 +130,9 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 	}
 }
 
-// setUnique tells relations what no two rows may share. The columns of expressions and predicates are those that the
-// index depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
+// setUnique tells relations what no two rows may share. The columns in expressions and conditions are the columns that
+// the index depends on. The index of a constraint depends on the constraint instead; it has expressions or a condition
+// only if the constraint is EXCLUDE.
 func (l *loader) setUnique(ctx context.Context) error {
 	equal, err := l.readEqual(ctx)
 	if err != nil {
@@ -145,8 +146,8 @@ func (l *loader) setUnique(ctx context.Context) error {
 		key := catalog.Key{
 			Name: i.name,
 			Columns: l.columnsOf(i.relation, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependsOn, n) ||
-					slices.Contains(i.constrained, n)
+				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependencyColumns, n) ||
+					slices.Contains(i.constraintColumns, n)
 			}),
 			Equal: []string{}, NullsDistinct: []string{}, WhereColumns: []string{},
 		}
@@ -175,8 +176,7 @@ func (l *loader) setUnique(ctx context.Context) error {
 	return nil
 }
 
-// comparesPlainly tells of an operator class that it is PostgreSQL's own, or what PostgreSQL compares values of its
-// type by.
+// comparesPlainly tells whether an operator class is PostgreSQL's own, or is the default of its type.
 func (k *known) comparesPlainly(oid uint32) bool {
 	return oid < firstOfOthers || slices.ContainsFunc(k.classes, func(c class) bool { return c.oid == oid && c.isDefault })
 }

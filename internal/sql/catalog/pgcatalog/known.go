@@ -10,35 +10,35 @@ import (
 // firstOfOthers is the first OID that PostgreSQL gives to what is not its own (FirstNormalObjectId, transam.h).
 const firstOfOthers = 16384
 
-// known is what the rules go by that tell code of others from PostgreSQL's own. It is read once for a load, and the
-// rules are worked out in Go: a query would have the text of each rule many times, and PostgreSQL would plan it for
-// longer than it reads.
+// known has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read once for a
+// load, and the rules are evaluated in Go: a query would have the text of each rule many times, and PostgreSQL would
+// take longer to plan it than to read.
 type known struct {
 	extensions map[object]string // the extension by its member
 	functions  map[uint32]*function
 	types      map[uint32]*typeFacts
-	elements   map[uint32]*typeFacts // by the OIDs of their arrays
-	operators  []operator            // those that are not PostgreSQL's own
-	classes    []class               // likewise
+	elements   map[uint32]*typeFacts // the element types, by the OIDs of their arrays
+	operators  []operator            // operators that are not PostgreSQL's own
+	classes    []class               // operator classes that are not PostgreSQL's own
 
 	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
 	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
 	operatorNames []string                // operators by which a function of others may be called
 
 	castOfNative bool            // somebody has made a cast between types of PostgreSQL's
-	timeOfOthers bool            // somebody has made a function with the name of one of PostgreSQL's that tell the time
-	uses         uses            // of functions of others
+	timeOfOthers bool            // somebody has made a function that is named as a function of PostgreSQL's that tells the time
+	uses         uses            // where PostgreSQL runs functions of others
 	running      map[uint32]bool // types that PostgreSQL runs functions of others for by itself
 }
 
-// object is one by the catalog that it is in, as pg_proc, and its OID.
+// object identifies an object of the database: by the catalog that it is in, such as pg_proc, and its OID.
 type object struct {
 	catalog string
 	oid     uint32
 }
 
-// function is a row of pg_proc. Of PostgreSQL's own, which are in pg_catalog, only those are known that something
-// calls, and of them only what stands before ours.
+// function is a row of pg_proc. PostgreSQL's own functions, which are in pg_catalog, are known only if something calls
+// them, and only the fields before ours are set for them.
 type function struct {
 	oid       uint32
 	name      string
@@ -51,12 +51,12 @@ type function struct {
 	definer    bool
 	configured bool // it has settings
 	unsettled  bool // it has settings besides that of the search path
-	// arguments that a call leaves out may be worked out for it: the call, as it is stored, does not name what they
-	// call
+	// it has argument defaults that are evaluated when a call leaves the arguments out: the stored call does not name the
+	// functions that the defaults call
 	defaults bool
 	source   string
 	parsed   bool     // PostgreSQL keeps its body parsed, and no text
-	body     *tree    // that body, where the function is an extension's
+	body     *tree    // the parsed body, if the function is an extension's
 	types    []uint32 // of its arguments and its result
 }
 
@@ -81,15 +81,15 @@ type class struct {
 	oid       uint32
 	of        uint32 // its type
 	isDefault bool
-	orders    bool // it is what PostgreSQL compares or hashes values of its type by
+	orders    bool // it is the class by which PostgreSQL compares or hashes values of its type
 }
 
-// uses are what PostgreSQL runs functions of others for.
+// uses are the objects by which PostgreSQL itself runs functions of others.
 type uses struct {
-	operators []uint32
+	operators []uint32 // operators that call a function of others
 	classes   []uint32 // operator classes with a support function of others
-	running   []uint32 // those of them that have one that is anybody's
-	casts     []uint32 // types that such a function casts by itself
+	running   []uint32 // operator classes with a support function for which ofAnybody holds
+	casts     []uint32 // types with an implicit cast by a function of others
 }
 
 // extensionOf is the extension that an object belongs to, or "".
@@ -240,8 +240,9 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 			"16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
 }
 
-// readUses reads what PostgreSQL runs functions of others for; by itself it does so as it compares values of a type,
-// converts them, makes one of a text that stands beside it, as of an array of a domain, or makes JSON of one.
+// readUses reads for which objects PostgreSQL runs functions of others. Without being asked to, PostgreSQL runs them
+// when it compares or converts values of a type, makes a value of a text that stands beside it (an array of a domain),
+// or makes JSON of a value.
 func (l *loader) readUses(ctx context.Context) error {
 	k := &l.known
 	k.running = map[uint32]bool{}
@@ -295,12 +296,13 @@ func (l *loader) readUses(ctx context.Context) error {
 		}, others)
 }
 
-// nobodysOrder is that nobody has made a cast between types of PostgreSQL's, or an order or a hash of one.
+// nobodysOrder tells whether nobody has made a cast between types of PostgreSQL's, or an operator class that orders or
+// hashes such a type.
 func (k *known) nobodysOrder() bool {
 	return !k.castOfNative && !slices.ContainsFunc(k.classes, func(c class) bool { return c.orders && c.of < firstOfOthers })
 }
 
-// mayRunOperator tells of a text that it may have an operator in it by which a function of others is called: by its
+// mayRunOperator tells whether a text may contain an operator that calls a function of others: under the operator's
 // name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
 func (k *known) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {

@@ -41,15 +41,15 @@ type loader struct {
 	checks        []check
 	indexes       []*index
 	generated     []generated
-	virtual       map[uint32][]generated // those that are computed as they are read, by relation
+	virtual       map[uint32][]generated // the columns that are computed when they are read, by relation
 	partitionKeys []partitionKey
 	statistics    []statistics
 	policies      []policy
 	triggers      []trigger
 }
 
-// load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, but for
-// those of pg_catalog.
+// load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, except for
+// the names of pg_catalog.
 func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {

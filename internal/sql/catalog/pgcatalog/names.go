@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// readFunctions reads the functions outside the system's schemas. An aggregate is what the functions are that it is
-// made of: by itself it says that it is immutable and no definer, whatever these do. proargnames also names OUT
-// arguments; those of the input arguments are told by proargmodes.
+// readFunctions reads the functions outside the system's schemas. The properties of an aggregate are the properties of
+// the functions that it is made of: its own row says immutable and not SECURITY DEFINER, whatever its functions are.
+// proargnames also names OUT arguments; proargmodes tells which of the names are input arguments.
 func (l *loader) readFunctions(ctx context.Context) error {
 	made, err := l.readAggregates(ctx)
 	if err != nil {
@@ -222,8 +222,9 @@ func (r *reader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 		})
 }
 
-// readCheckFunctions reads by what domains check their values, and ranges compare and round their bounds. A check
-// depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
+// readCheckFunctions reads the functions by which domains check their values, and ranges compare and round their
+// bounds. A check depends on functions, and on operators, which stand for functions. Functions of pg_catalog are not
+// recorded.
 func (r *reader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
 	var of, function uint32
 	functions := map[uint32][]uint32{}

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// ours are the schemas of what migrate makes. A name in them is nobody's: it says nothing of a text that was there
-// before.
+// ours are the schemas of the objects that migrate makes. A name in these schemas is not counted as somebody else's:
+// the text of a function that was there before cannot mean it.
 const ours = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// running are functions of PostgreSQL's that run a text, make a value of a type that they are told in one, or call
-	// what compares a table's keys; and one that undoes settings.
+	// running are functions of PostgreSQL's that execute a text, make a value of a type that a text names, or call the
+	// functions that compare a table's keys. set_config is among them, since it undoes settings.
 	running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`
-	// space is what PostgreSQL takes for it, in the place of \s, which lacks one.
+	// space is a character that PostgreSQL takes for white space; \s lacks one of them.
 	space = `[\t\n\v\f\r ]`
 )
 
-// These are for texts in lower case, whose bytes beyond ASCII belong to no word: names are read as PostgreSQL reads
-// them, whatever the database's language.
+// These expressions are for texts in lower case, whose bytes beyond ASCII belong to no word: names are read as
+// PostgreSQL reads names, whatever the database's language.
 var (
 	aString      = regexp.MustCompile(`'[^']*'`)
 	escaped      = regexp.MustCompile(`\be'`)
@@ -37,12 +37,14 @@ var (
 // unwritten are the operators that a text may have without their names.
 var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*", "!~~", "!~~*"}
 
-// plainSQL tells of a function that it is in SQL, and that its text is one SELECT that reads no table, runs no text,
-// and has no name of a function, a type or an operator but PostgreSQL's and those of functions that are not of others:
-// neither it nor what PostgreSQL makes of it as it plans runs anything else. So are those that are made to call
-// unaccent immutable, or to tell an address by its look. Values of others' types, which it may take for any, could be
-// cast or compared by what the text does not name; so could PostgreSQL's own, where somebody has made a cast or an
-// order of these.
+// plainSQL tells whether an SQL function can be seen to run nobody else's code, neither when it is planned nor when it
+// runs. Its text must be a single SELECT that reads no table and executes no text. It may name only PostgreSQL's own
+// functions, types and operators, and C functions of known extensions. Typical ones: an immutable wrapper of unaccent,
+// a regular expression that checks an e-mail address.
+//
+// Functions whose arguments or results have user-defined or polymorphic types are excluded: a cast or comparison that
+// the text does not name could run. So are functions with default arguments, and functions with settings besides that
+// of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
 func (k *known) plainSQL(f *function) bool {
 	if f.language != "sql" || f.parsed || !isClear(f.source) || f.defaults || f.unsettled ||
 		slices.ContainsFunc(f.types, k.ofAnyType) || !k.nobodysOrder() {
@@ -56,15 +58,15 @@ func (k *known) plainSQL(f *function) bool {
 		})
 }
 
-// ofAnyType tells of a type that it is not PostgreSQL's own, or stands for any.
+// ofAnyType tells whether a type is not PostgreSQL's own, or is a pseudo-type, which may stand for any type.
 func (k *known) ofAnyType(oid uint32) bool {
 	t := k.types[oid]
 	return t == nil || oid >= firstOfOthers || t.kind == 'p'
 }
 
-// asMade tells of an extension's function in SQL that its body reads nothing, runs no text, and names no function, no
-// type and no operator but those of PostgreSQL and of extensions that are known: its text, or what PostgreSQL keeps
-// parsed.
+// asMade tells whether the body of an extension's SQL function reads no table, executes no text, and names only
+// functions, types and operators of PostgreSQL and of known extensions. The body is a text, or a tree that PostgreSQL
+// keeps parsed.
 func (k *known) asMade(f *function) bool {
 	otherType := func(t *typeFacts) bool {
 		return t != nil && t.oid >= firstOfOthers && !t.ours && !k.ofHonest("pg_type", t.oid)
@@ -101,7 +103,7 @@ func lower(text string) string {
 	return string(bytes)
 }
 
-// words are those of a text in lower case, cut as PostgreSQL cuts names.
+// words are the words of a text in lower case, cut as PostgreSQL cuts names.
 func words(text string) []string {
 	found := notWord.Split(text, -1)
 	for i, word := range found {
@@ -113,9 +115,9 @@ func words(text string) []string {
 // withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is clear.
 func withoutStrings(source string) string { return aString.ReplaceAllString(lower(source), " ") }
 
-// isClear tells of the text of a function that what is taken for its strings are these, and what is taken for its
-// names: none has escapes, and outside of them is no quoted name, dollar quote and comment, and no letter or dollar in
-// a name that is none to all.
+// isClear tells whether the strings and the names in a function's text are certain. No string may have escapes. Outside
+// of strings the text may have no quoted name, no dollar quote, no comment, and no letter or dollar in a name that is
+// not one to every reader.
 func isClear(source string) bool {
 	return !escaped.MatchString(lower(source)) && !unclear.MatchString(withoutStrings(source))
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ofCustomers tells of a row policy l that it is not ours and concerns our roles: PUBLIC has it, or one of them by
-// name. They are members of no role; doctor refuses to serve where one is.
+// ofCustomers tells whether a row policy l is not ours and concerns our roles: the policy is for PUBLIC, or for one of
+// our roles by name. Our roles are members of no role; doctor refuses to serve if one is.
 const ofCustomers = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 'pgconsent_update', 'pgconsent_delete', 'pgconsent_none',
 	'pgconsent_open', 'pgconsent_reader', 'pgconsent_current', 'pgconsent_waited_update',
 	'pgconsent_waited_delete') AND (0 = ANY (l.polroles)
@@ -31,11 +31,13 @@ func (l *loader) readPolicies(ctx context.Context) error {
 		})
 }
 
-// idle tells of a function, which a permissive policy calls, that nothing of anybody's runs by it: beside ours, which
-// is true, PostgreSQL drops the policy before it plans, having worked out what is immutable, and put the bodies of
-// functions in SQL in the place of their calls (inline_function, clauses.c). So idle are those that are not immutable,
-// in another language, or that are not put there; and those in SQL that are plain, as Supabase's auth.uid() is. What is
-// not put there for a sub-select was parsed before, which makes values of the constants in it.
+// idle tells whether a permissive policy can call a function without running anybody's code. PostgreSQL drops the
+// policy before it plans, since pgconsent's own policy beside it is true. Before that it evaluates calls of immutable
+// functions, and inlines SQL functions: their bodies replace their calls (inline_function, clauses.c).
+//
+// So a function in another language is idle if it is not immutable. An SQL function is idle if it is not inlined, or if
+// it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was parsed all the
+// same, which makes values of the constants in it.
 func (k *known) idle(f *function) bool {
 	switch {
 	case f.defaults:

@@ -15,8 +15,8 @@ func extensionOf(class, oid string) string {
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
-// enforced tells of a constraint con that PostgreSQL holds rows to it; one that says NOT ENFORCED, from 18 on, rules
-// nothing out.
+// enforced tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists
+// from 18 on, rules nothing out.
 func (r *reader) enforced() string {
 	if r.spec.ServerVersion < 180000 {
 		return "true"
@@ -73,7 +73,7 @@ func (l *loader) readParents(ctx context.Context) error {
 		})
 }
 
-// foreign tells of a relation that it is neither the system's nor ours.
+// foreign tells whether a relation is neither the system's nor ours.
 const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', ` +
 	`'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 
@@ -156,7 +156,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		for i, at := range l.attributes[g.relation] {
 			if at.number == g.number {
 				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
-					func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
+					func(n int16) bool { return n != g.number && slices.Contains(g.dependencyColumns, n) })
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func (l *loader) readPartitionedBy(ctx context.Context) error {
 		})
 }
 
-// setChecked finds which columns the checks read: each, and those that one check reads together.
+// setChecked finds which columns the checks read: each column, and the sets of columns that one check reads together.
 func (l *loader) setChecked(context.Context) error {
 	numbers, together := map[uint32][]int16{}, map[uint32][][]string{}
 	for _, c := range l.checks {
@@ -352,7 +352,7 @@ func (l *loader) readKeys(ctx context.Context) error {
 		})
 }
 
-// names are those of the columns of a relation that have these numbers, in their order.
+// names are the names of a relation's columns that have these numbers, in the order of the numbers.
 func (l *loader) names(relation uint32, numbers []int16) []string {
 	out := []string{}
 	for _, number := range numbers {

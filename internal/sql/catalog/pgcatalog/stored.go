@@ -16,16 +16,16 @@ type (
 		validated    bool
 	}
 	generated struct {
-		relation  uint32
-		number    int16
-		virtual   bool
-		tree      *tree
-		dependsOn []int16
+		relation          uint32
+		number            int16
+		virtual           bool
+		tree              *tree
+		dependencyColumns []int16
 	}
 	partitionKey struct {
-		relation        uint32
-		tree            *tree
-		keys, dependsOn []int16
+		relation                uint32
+		tree                    *tree
+		keys, dependencyColumns []int16
 	}
 	statistics struct {
 		relation uint32
@@ -78,14 +78,14 @@ func (l *loader) readGenerated(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+depends("pg_attrdef", "f.oid", "f.adrelid")+`
 		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated <> ''`,
-		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependsOn},
+		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependencyColumns},
 		func() error {
 			g.tree = newTree(text)
 			l.generated = append(l.generated, g)
 			if g.virtual {
 				l.virtual[g.relation] = append(l.virtual[g.relation], g)
 			}
-			text, g.dependsOn = nil, nil
+			text, g.dependencyColumns = nil, nil
 			return nil
 		})
 }
@@ -97,11 +97,11 @@ func (l *loader) readPartitionKeys(ctx context.Context) error {
 	)
 	return l.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+
 		depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL`,
-		[]any{&p.relation, &text, &p.keys, &p.dependsOn},
+		[]any{&p.relation, &text, &p.keys, &p.dependencyColumns},
 		func() error {
 			p.tree = newTree(text)
 			l.partitionKeys = append(l.partitionKeys, p)
-			text, p.keys, p.dependsOn = nil, nil, nil
+			text, p.keys, p.dependencyColumns = nil, nil, nil
 			return nil
 		})
 }
@@ -122,7 +122,7 @@ func (l *loader) readStatistics(ctx context.Context) error {
 		})
 }
 
-// trees are those of the texts that there are.
+// trees are the trees of the texts that are not nil.
 func trees(texts ...*string) []*tree {
 	var out []*tree
 	for _, text := range texts {

@@ -21,8 +21,8 @@ const (
 )
 
 const (
-	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the
-	// transaction or of the statement, which is the same for each row. That of the clock is not.
+	// timeOfAStatement is an expression that a trigger may set a column to and still do no more than write the time: the
+	// time of the transaction or of the statement, which every row gets alike. The clock's time differs from row to row.
 	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + space + `*\(` +
 		space + `*\)|current_timestamp|localtimestamp)(?:` + space + `+at` + space + `+time` + space + `+zone` +
 		space + `+'utc')?` +
@@ -32,7 +32,7 @@ const (
 	setColumn = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)` + space + `*:?=`
 )
 
-// These are for texts in lower case.
+// These expressions are for texts in lower case.
 var (
 	aComment  = regexp.MustCompile(`--[^\n\r]*`)
 	onlyTimes = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space +
@@ -46,17 +46,17 @@ var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp"
 
 // trigger is a row of pg_trigger.
 type trigger struct {
-	relation        uint32
-	functionOID     uint32
-	schema          string // of the function
-	kind            int16
-	internal        bool
-	when            *tree
-	keys, dependsOn []int16
-	keyed           []int16 // of one that may write the time: the columns of the table that are part of a key
-	body            string  // of its function in PL/pgSQL
-	language        uint32
-	arguments       string
+	relation                uint32
+	functionOID             uint32
+	schema                  string // of the function
+	kind                    int16
+	internal                bool
+	when                    *tree
+	keys, dependencyColumns []int16
+	keyed                   []int16 // for a trigger that may write the time: the table's columns that are part of a key
+	body                    string  // of its function in PL/pgSQL
+	language                uint32
+	arguments               string
 }
 
 // readTriggers reads the triggers that have a condition, or whose function is not PostgreSQL's own.
@@ -75,20 +75,20 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
 		JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed,
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependencyColumns, &t.keyed,
 			&body, &t.language, &t.arguments},
 		func() error {
 			t.when, t.body = newTree(when), string(body)
 			l.triggers = append(l.triggers, t)
-			when, body, t.keys, t.dependsOn, t.keyed = nil, nil, nil, nil, nil
+			when, body, t.keys, t.dependencyColumns, t.keyed = nil, nil, nil, nil, nil
 			return nil
 		})
 }
 
-// writesTime tells of a trigger that it does nothing before an update of a row but to write the time into columns of
-// times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or it is moddatetime of the
-// extension. Nobody else's functions have the names that such a body calls, in whatever schema; what it sets needs no
-// cast but PostgreSQL's own, which nobody replaces.
+// writesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as
+// updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such assignments,
+// or its function is moddatetime of the extension. No function of others, in whatever schema, has a name that such a
+// body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) writesTime(t trigger) bool {
 	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
 		return false

@@ -10,9 +10,9 @@ import (
 // tree is an expression, or the body of a function in SQL, as the catalogs store it.
 type tree struct {
 	text      string
-	functions []uint32 // that it calls
-	types     []uint32 // that it has to do with
-	nodes     []string // what it consists of, by their names: OPEXPR
+	functions []uint32 // functions that it calls
+	types     []uint32 // types of the values in it
+	nodes     []string // the names of its nodes, such as OPEXPR
 	whole     bool
 }
 
@@ -46,15 +46,15 @@ func newTree(text *string) *tree {
 	}
 }
 
-// has tells whether a node of it has a name that begins with one of these.
+// has tells whether the name of one of the tree's nodes begins with one of the prefixes.
 func (t *tree) has(prefixes []string) bool {
 	return slices.ContainsFunc(t.nodes, func(name string) bool {
 		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	})
 }
 
-// isType tells of the name of a field that a type's OID stands behind it. Two only look so: they say what is asked, as
-// IS NULL and IS TRUE are.
+// isType tells whether a type's OID stands behind the name of a field. Two names only look so, nulltesttype and
+// booltesttype: a kind of test stands behind them, such as IS NULL or IS TRUE.
 func isType(name string) bool {
 	if strings.HasPrefix(name, "nulltesttype") || strings.HasPrefix(name, "booltesttype") {
 		return false
@@ -63,7 +63,7 @@ func isType(name string) bool {
 	return strings.HasSuffix(name, "type") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// add adds what is not there.
+// add adds one to a list that does not have it yet.
 func add[T comparable](to []T, one T) []T {
 	if slices.Contains(to, one) {
 		return to
@@ -71,10 +71,10 @@ func add[T comparable](to []T, one T) []T {
 	return append(to, one)
 }
 
-// unknown is the OID of nothing.
+// unknown is an OID that no object has.
 const unknown = 1<<32 - 1
 
-// number is an OID as it is stored; what is none is that of nothing.
+// number is the OID that the digits say; unknown, if they say none.
 func number(digits string) uint32 {
 	oid, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil {
@@ -83,7 +83,7 @@ func number(digits string) uint32 {
 	return uint32(oid)
 }
 
-// oids are those that the first group of an expression finds, each once.
+// oids are the OIDs that the first group of a regular expression finds in a text, each once.
 func oids(find *regexp.Regexp, text string) []uint32 {
 	var out []uint32
 	for _, m := range find.FindAllStringSubmatch(text, -1) {
@@ -92,8 +92,8 @@ func oids(find *regexp.Regexp, text string) []uint32 {
 	return out
 }
 
-// wholeRow tells whether it reads a whole row, which is no column that it depends on.
+// wholeRow tells whether the tree reads a whole row, for which pg_depend names no column.
 func (t *tree) wholeRow() bool { return t != nil && t.whole }
 
-// columns are the numbers of those that it reads by themselves.
+// columns are the numbers of the columns that the tree reads one by one; see wholeRow.
 func (t *tree) columns() []uint32 { return oids(treeColumn, t.text) }

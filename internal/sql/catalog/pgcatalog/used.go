@@ -66,7 +66,8 @@ AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+notOurs+` ORDER 
 		})
 }
 
-// Defaults returns the columns whose defaults, or those of their domains, run with their functions' owners' rights.
+// Defaults returns the columns whose defaults call a function that is SECURITY DEFINER. A column without a default has
+// the default of its domain.
 func Defaults(ctx context.Context, conn *pgx.Conn) ([]catalog.Default, error) {
 	return collect(ctx, conn, "defaults", `
 SELECT pn.nspname, c.relname, a.attname, pg_catalog.min(p.oid::pg_catalog.regprocedure::pg_catalog.text)

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// planned is an expression that PostgreSQL works out what it can of as it plans to read a table.
+// planned is an expression of which PostgreSQL evaluates what it can while it plans to read a table.
 type planned struct {
 	relation   uint32
 	tree       *tree
@@ -20,7 +20,7 @@ type planned struct {
 	calls      []uint32 // functions of others, if one may be run
 }
 
-// planned are these.
+// planned are the expressions of indexes, statistics, partition keys, checks and row policies.
 func (l *loader) planned() []planned {
 	var out []planned
 	for _, i := range l.indexes {
@@ -94,8 +94,7 @@ func (l *loader) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// runAsPlanned are the functions of others in an expression of which one may be run as a plan is made; none if that is
-// so of none.
+// runAsPlanned are the functions of others in an expression if PostgreSQL may run one of them while it plans; else nil.
 func (k *known) runAsPlanned(x planned) []uint32 {
 	var functions []uint32
 	always := false
@@ -113,7 +112,7 @@ func (k *known) runAsPlanned(x planned) []uint32 {
 	return nil
 }
 
-// addRuns says of a relation that a read may run functions of others, and by what.
+// addRuns notes that a read of a relation may run functions of others, and by what.
 func (l *loader) addRuns(relation uint32, by string) {
 	r := l.relations[relation]
 	if r == nil {
@@ -147,8 +146,8 @@ func (l *loader) readClassesThatRun(ctx context.Context) error {
 		}, l.known.uses.running)
 }
 
-// typesThatRun are those that PostgreSQL runs functions of others for by itself, and what is made of them, by their
-// names.
+// typesThatRun are the names of the types for which PostgreSQL itself runs functions of others, and of the types that
+// are made of these, by OID.
 func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 	if len(l.known.running) == 0 {
 		return nil, nil
@@ -214,7 +213,8 @@ func (l *loader) shareRuns() {
 	}
 }
 
-// late are the expressions that are strict, or nothing by themselves: PostgreSQL folds none that has a column.
+// late are the kinds of nodes that are strict, or do nothing by themselves: PostgreSQL does not fold such a node if a
+// column is in it.
 var late = []string{"VAR", "CONST", "FUNCEXPR", "OPEXPR", "RELABELTYPE", "COERCEVIAIO", "COLLATEEXPR"}
 
 var (
@@ -223,8 +223,8 @@ var (
 	isNull   = regexp.MustCompile(`^:constisnull true`)
 )
 
-// folds tells of an expression, as it is stored, that one of some functions may be run as a plan is made. One that is
-// called with a column, and with what is folded with none, is not.
+// folds tells whether PostgreSQL may run one of some functions while it plans an expression, which is given as it is
+// stored. A call whose arguments have a column, and only late nodes beside it, does not run then.
 func folds(tree string, functions []uint32) bool {
 	if len(functions) == 0 {
 		return false

@@ -14,9 +14,9 @@ import (
 var otherNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
 	"SUBLINK"}
 
-// others tells of an expression, nil where there is none, that it may run a function that is neither PostgreSQL's own
-// nor of an extension that is known, or that goes by more than its arguments: those that run a text are among these.
-// Functions of any type run what their arguments' types compare by, so that each type in it counts.
+// others tells whether an expression may run a function that is neither PostgreSQL's own nor of a known extension, or
+// whose result depends on more than its arguments, as with functions that execute a text. A function for any type runs
+// the code by which its arguments' types are compared, so every type in the expression counts. nil is no expression.
 func (k *known) others(t *tree) bool {
 	return t != nil && (t.has(otherNodes) || slices.ContainsFunc(t.functions, k.othersCalled) || !k.plainTypes(t))
 }
@@ -26,7 +26,7 @@ func (k *known) othersCalled(oid uint32) bool {
 	return f == nil || !(f.immutable && (!k.ofOthers(f) || k.plainSQL(f)) || f.oid < firstOfOthers && f.name == "now")
 }
 
-// plainTypes tells of an expression that all types in it are plain.
+// plainTypes tells whether all types in an expression are plain.
 func (k *known) plainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.plainType(oid) })
 }
@@ -39,15 +39,15 @@ func (k *known) ofOthers(f *function) bool {
 	return !f.own && !(k.ofHonest("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
 
-// ofAnybody tells the same of a function as ofOthers, but that code in C of any extension is not meant.
+// ofAnybody tells whether a function is of others, as ofOthers has it, and is not C code of any extension.
 func (k *known) ofAnybody(f *function) bool {
 	return k.ofOthers(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
-// plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's
-// own, those of extensions that are known, enums, and arrays of these. Domains (but see plainColumn) and rows are none,
-// and none is what others have made comparable: arrays of it are compared by that. An expression says that it has to do
-// with no type by its OID, which is 0.
+// plainType tells whether no code of the owner's runs when a value of a type is made, compared or written. Plain are
+// PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see plainColumn) and
+// composite types are not plain. Nor is a type that others have made comparable: its arrays are compared by their code.
+// In an expression OID 0 stands for no type.
 func (k *known) plainType(oid uint32) bool {
 	return oid == 0 || k.plain(k.types[oid]) || k.plain(k.elements[oid])
 }
@@ -70,8 +70,8 @@ func (k *known) plain(t *typeFacts) bool {
 	})
 }
 
-// plainColumn tells so of what a column has, which may also be a domain over such a type that others have no part in
-// the checks of.
+// plainColumn tells whether the type of a column is plain, or is a domain over a plain type whose checks run no code of
+// others.
 func (l *loader) plainColumn(oid uint32) bool {
 	k := &l.known
 	if k.plainType(oid) {
@@ -83,18 +83,19 @@ func (l *loader) plainColumn(oid uint32) bool {
 	})
 }
 
-// ofItsValue is the check of a domain without what stands in it for the domain's value.
+// ofItsValue is the check of a domain, with the nodes that stand for the domain's value renamed, so that they do not
+// count as casts to a domain.
 func (t *tree) ofItsValue() *tree {
 	text := strings.ReplaceAll(t.text, "{COERCETODOMAINVALUE ", "{VALUE ")
 	return newTree(&text)
 }
 
-// readUserCodeOfWrites finds the tables of which writes run no code of the owner's. Triggers of foreign keys are
-// PostgreSQL's, and ask with the rights of the tables' owners. Ours note what has changed, and some only write the time
-// (timed.go).
+// readUserCodeOfWrites finds the tables whose writes run no code of the owner's. Triggers of foreign keys are
+// PostgreSQL's, and query with the rights of the tables' owners. Our triggers note what has changed, and some triggers
+// only write the time (timed.go).
 func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	k := &l.known
-	// tables of which an update runs such code, by what they have besides columns, policies and triggers
+	// tables whose update runs code of the owner's, by something else than columns, policies and triggers
 	updateRunsCode := map[uint32]bool{}
 	for _, g := range l.generated {
 		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.others(g.tree)
@@ -138,14 +139,14 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	return nil
 }
 
-// worked tells of a function that a policy calls it and it is none of PostgreSQL's own, and not idle.
+// worked tells whether a function that a row policy calls is of others and not idle.
 func (k *known) worked(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || k.ofOthers(f) && !k.idle(f)
 }
 
-// readKeysOfOthers finds the tables with keys that compare by operators of others, or cast what they compare: the
-// columns of a foreign key are cast to what its operators compare, which are those of the key that it points to.
+// readKeysOfOthers finds the tables with keys that compare by operators of others, or cast before they compare. The
+// columns of a foreign key are cast to the types that the operators of the referenced key compare.
 func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32]bool) error {
 	uses := &l.known.uses
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
@@ -163,8 +164,8 @@ func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32
 		}, uses.operators, uses.casts)
 }
 
-// othersMethod tells of an index that its access method or an operator class is not known, or that others have a part
-// in one.
+// othersMethod tells whether an index's access method or one of its operator classes is not known, or has a support
+// function of others.
 func (k *known) othersMethod(i *index) bool {
 	return i.methodOID >= firstOfOthers && !k.ofHonest("pg_am", i.methodOID) ||
 		slices.ContainsFunc(i.classes, func(oid uint32) bool {

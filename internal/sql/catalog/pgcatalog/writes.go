@@ -8,9 +8,9 @@ import (
 )
 
 // Writes returns how many rows of the catalogs that [Fingerprint] looks at were written since the server's statistics were
-// reset, as far as its processes have reported: one does so when it is idle, within ten seconds (PGSTAT_IDLE_INTERVAL of
-// pgstat.c). It is much cheaper than a fingerprint, and differs where that may. It misses what a superuser writes with
-// track_counts off.
+// reset, as far as its processes have reported. An idle process reports within ten seconds (PGSTAT_IDLE_INTERVAL of
+// pgstat.c). The number is much cheaper than a fingerprint, and changes whenever the fingerprint may change. It misses
+// what a superuser writes with track_counts off.
 func Writes(ctx context.Context, conn *pgx.Conn) (int64, error) {
 	var n int64
 	if err := conn.QueryRow(ctx, writes).Scan(&n); err != nil {

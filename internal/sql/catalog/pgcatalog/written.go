@@ -10,41 +10,42 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What PostgreSQL computes and compares as a row is written may fail, and tells by that of what it computes it of.
+// What PostgreSQL computes and compares when a row is written may fail. A failure tells something about the values that
+// it was computed from.
 
-// honest are extensions whose functions that are called immutable go by their arguments alone, whatever the session's
-// settings are.
+// honest are the known extensions: their functions that are declared immutable depend on their arguments alone,
+// whatever the session's settings are.
 var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
 	"intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
-// fixedTypes are those of PostgreSQL's own whose texts are read and written alike under all settings: those of times,
-// money, bytea and floating point are not, and neither is what is made of such.
+// fixedTypes are PostgreSQL's own types whose texts are read and written alike under all settings. Types of times,
+// money, bytea and floating point are not, and types that are made of these are not either.
 var fixedTypes = []string{
 	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar",
 	"uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
 	"_bool", "_name", "_int8", "_int2", "_int4", "_text", "_oid", "_jsonb", "_numeric", "_varchar", "_bpchar", "_uuid",
 }
 
-// readAlike are those that besides are read alike.
+// readAlike are further types whose texts are read, but not written, alike under all settings.
 var readAlike = []string{"bytea", "float4", "float8"}
 
-// fixed tells of a type that its texts are written alike under all settings, as those of enums are.
+// fixed tells whether the texts of a type are read and written alike under all settings: fixedTypes and enums.
 func (k *known) fixed(oid uint32) bool {
 	t := k.types[oid]
 	return t != nil && (t.kind == 'e' || oid < firstOfOthers && slices.Contains(fixedTypes, t.name))
 }
 
-// fixedToRead tells of a type that its texts are read alike under all settings.
+// fixedToRead tells whether the texts of a type are read alike under all settings.
 func (k *known) fixedToRead(oid uint32) bool {
 	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
 }
 
-// mayFail tells of a function p that it may: it is not leak-proof. Circles and segments are compared by what is
-// computed of them, which overflows, though it is leak-proof.
+// mayFail tells whether a function p may fail: p is not leak-proof, or is for circles or segments. PostgreSQL calls
+// their comparisons leak-proof, but compares numbers that it computes of them, and the computation can overflow.
 const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
 
-// failsForNone tells of a function p of PostgreSQL's own that it fails for none, leak-proof or not: comparisons of
-// plain values do not.
+// failsForNone tells whether a function p of PostgreSQL's own fails for no arguments, leak-proof or not. Comparisons of
+// plain values are among these functions.
 const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length',
 		    'octet_length', 'char_length', 'character_length',
 		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length',
@@ -61,18 +62,18 @@ var (
 		"MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
 	byMore = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN",
 		"CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
-	// writtenType finds what type a value has that is made a text of, and read as another type.
+	// writtenType finds the type of a value that is written as a text, and read as another type.
 	writtenType = regexp.MustCompile(
 		`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|` +
 			`OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
 	treeResult = regexp.MustCompile(`:resulttype ([0-9]+)`)
 )
 
-// viaText begins a value that is made a text of, and read as another type.
+// viaText begins the node of a value that is written as a text, and read as another type.
 const viaText = "{COERCEVIAIO "
 
-// fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of
-// plain values, and what else fails for none. An array of arrays fails, which must have the same length.
+// fails tells whether an expression may fail. One that consists of columns, constants, and functions that fail for no
+// arguments does not. An array of arrays may fail, since the arrays must have the same length.
 func (k *known) fails(t *tree) bool {
 	return t != nil && (t.has(failing) || strings.Contains(t.text, ":multidims true") ||
 		slices.ContainsFunc(t.functions, func(oid uint32) bool {
@@ -81,9 +82,9 @@ func (k *known) fails(t *tree) bool {
 		}))
 }
 
-// unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more
-// than the row, as what is not immutable does, and what is made of a text or a time by the session's settings; or calls
-// what others have made and call immutable.
+// unsure tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
+// depends on more than the row: on functions that are not immutable, or on the session's settings, by which a text or a
+// time is read. It may as well if it calls a function of others that only claims to be immutable.
 func (k *known) unsure(t *tree) bool {
 	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
@@ -91,8 +92,8 @@ func (k *known) unsure(t *tree) bool {
 	}) || k.bySettings(t))
 }
 
-// bySettings tells of an expression that it makes a text of a value, or a value of a text, in which the session's
-// settings have a part.
+// bySettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on the
+// session's settings.
 func (k *known) bySettings(t *tree) bool {
 	made := strings.Count(t.text, viaText)
 	if made == 0 {
@@ -107,16 +108,16 @@ func (k *known) bySettings(t *tree) bool {
 	return known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) })
 }
 
-// through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with
-// it: the expression as it is stored has their names only.
+// through tells whether something holds for an expression, or for a virtual column that the expression reads.
+// PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
 func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
 	return does(t) || t != nil && slices.ContainsFunc(l.virtual[relation], func(g generated) bool {
 		return (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
 }
 
-// setRechecked finds which columns the constraints read that may refuse an update of a row though it leaves these as
-// they are.
+// setRechecked finds the columns of those constraints that may refuse an update of a row although it leaves their
+// columns as they are.
 func (l *loader) setRechecked(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
@@ -134,8 +135,8 @@ func (l *loader) setRechecked(context.Context) error {
 	return nil
 }
 
-// setComputed finds what is computed of rows as they are written. The condition of a trigger was never worked out for
-// the row as it is; that of one for some columns is only where these are set.
+// setComputed finds what PostgreSQL computes of rows when they are written. It never computed the condition of a
+// trigger for the row as it is. The condition of an UPDATE OF trigger is computed only when one of its columns is set.
 func (l *loader) setComputed(context.Context) error {
 	k := &l.known
 	for _, i := range l.indexes {
@@ -145,7 +146,7 @@ func (l *loader) setComputed(context.Context) error {
 		}
 		if fails || unsure {
 			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependsOn, n)
+				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependencyColumns, n)
 			})
 		}
 	}
@@ -155,21 +156,23 @@ func (l *loader) setComputed(context.Context) error {
 			(fails || l.through(k.unsure, t.when, t.relation)) {
 			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
 				func(n int16) bool {
-					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependsOn, n)
+					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
 				})
 		}
 	}
 	for _, g := range l.generated {
 		if !g.virtual && k.unsure(g.tree) {
 			l.addComputed(g.relation, "column", true, false,
-				func(n int16) bool { return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependsOn, n)) })
+				func(n int16) bool {
+					return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependencyColumns, n))
+				})
 		}
 	}
 	for _, p := range l.partitionKeys {
 		if k.unsure(p.tree) {
 			l.addComputed(p.relation, "partition", true, false, func(n int16) bool {
 				return p.tree.wholeRow() || slices.Contains(p.keys, n) ||
-					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependsOn, n)
+					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependencyColumns, n)
 			})
 		}
 	}
@@ -181,7 +184,7 @@ func (l *loader) setComputed(context.Context) error {
 	return nil
 }
 
-// addComputed adds to a relation what is computed of some of its columns, once for each kind of it.
+// addComputed notes that something is computed of some of a relation's columns, once for each kind and set of columns.
 func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
 	r := l.relations[relation]
 	if r == nil {
@@ -200,9 +203,9 @@ func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant 
 	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, OnUnchanged: anew, OnDelete: gone})
 }
 
-// readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a
-// btree, of JSON and of words by GIN, and whatever a hash index has of PostgreSQL's own, which calls nothing but what
-// hashes the new value, are left out; a constraint that excludes asks its operators besides.
+// readCompared reads by which operator classes the indexes of tables compare. Some of PostgreSQL's own classes are left
+// out: the btree classes of numbers, texts and similar types, the GIN classes of JSON and words, and all hash classes,
+// which only hash the new value. For an EXCLUDE constraint its operators are read as well.
 func (l *loader) readCompared(ctx context.Context) error {
 	var (
 		oid   uint32
