@@ -28,7 +28,7 @@ type ToolArgument struct {
 // BuiltinTools are the names of pgconsent's own tools. A policy cannot publish a function under them.
 var BuiltinTools = []string{
 	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list",
-	"degrade_relationship", "list_tables",
+	"degrade_relationship", "interaction_end", "interaction_session", "list_tables",
 	"memory_belief", "memory_episode", "memory_generalize", "memory_note", "memory_raw", "partnership_decide",
 	"partnership_pending", "privacy_audit",
 	"privacy_grant", "privacy_revoke", "query", "track_interaction", "upgrade_relationship",

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/run/serve"
@@ -85,17 +85,19 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 			return err
 		})
 	}
-	p := &tailPrinter{table: tabwriter.NewWriter(&spaceTrimmer{out: s.out}, 0, 0, 2, ' ', 0), short: t.Short,
-		pending: map[uint64]auditRecord{}}
+	p := &tailPrinter{out: s.out, short: t.Short, pending: map[uint64]auditRecord{}}
+	if t.Follow { // room for what comes later
+		p.widths = []int{19, 12, 8, 8, 20, 7, 4}
+	}
 	p.header()
 	for _, l := range lines {
 		p.add(l.auditRecord)
 	}
 	if !t.Follow {
 		p.flushPending()
-		return p.table.Flush()
+		return p.flush()
 	}
-	if err := p.table.Flush(); err != nil {
+	if err := p.flush(); err != nil {
 		return err
 	}
 	return cursor.Follow(s.ctx, func(r audit.Record) error {
@@ -104,7 +106,7 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 			return err
 		}
 		p.add(e)
-		return p.table.Flush()
+		return p.flush()
 	})
 }
 
@@ -134,43 +136,40 @@ func lastLines(lines []tailLine, n int) []tailLine {
 
 // tailPrinter prints a decision when its outcome is known.
 type tailPrinter struct {
-	table   *tabwriter.Writer
+	out     io.Writer
+	rows    [][]string // not printed yet
+	widths  []int      // of the columns, over all rows so far: with --follow what comes later stands under the headings
 	short   bool
 	pending map[uint64]auditRecord
 }
 
 func (p *tailPrinter) header() {
-	p.row("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "")
+	p.row("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "NOTE")
 }
 
-// row writes a line of the table. Empty cells at its end are written too: tabwriter aligns a column only over lines
-// that have it.
 func (p *tailPrinter) row(cells ...string) {
-	fmt.Fprintln(p.table, strings.Join(cells, "\t"))
-}
-
-// spaceTrimmer leaves out the spaces at the ends of lines. Lines may be written to it in pieces.
-type spaceTrimmer struct {
-	out    io.Writer
-	spaces int // spaces that were written last: at the end of the line they are left out
-}
-
-func (t *spaceTrimmer) Write(b []byte) (int, error) {
-	var out strings.Builder
-	for _, c := range b {
-		switch c {
-		case ' ':
-			t.spaces++
-			continue
-		case '\n':
-			t.spaces = 0
+	p.rows = append(p.rows, cells)
+	for i, c := range cells {
+		if i == len(p.widths) {
+			p.widths = append(p.widths, 0)
 		}
-		out.WriteString(strings.Repeat(" ", t.spaces))
-		out.WriteByte(c)
-		t.spaces = 0
+		p.widths[i] = max(p.widths[i], utf8.RuneCountInString(c))
 	}
-	_, err := io.WriteString(t.out, out.String())
-	return len(b), err
+}
+
+// flush prints the rows, without spaces at the ends of lines.
+func (p *tailPrinter) flush() error {
+	var out strings.Builder
+	for _, cells := range p.rows {
+		line := ""
+		for i, c := range cells {
+			line += fmt.Sprintf("%-*s", p.widths[i]+2, c)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	p.rows = nil
+	_, err := io.WriteString(p.out, out.String())
+	return err
 }
 
 func (p *tailPrinter) add(e auditRecord) {

@@ -198,21 +198,11 @@ func flagTable(node *kong.Node) string {
 		if f.Hidden {
 			continue
 		}
-		name := "--" + f.Name
-		if f.Tag.Negatable != "" {
-			name = "--[no-]" + f.Name
-		}
-		if f.Short != 0 {
-			name = "-" + string(f.Short) + ", " + name
-		}
-		if !f.IsBool() {
-			name += "=" + f.FormatPlaceHolder()
-		}
 		help := f.Help
 		if len(f.Envs) > 0 && !strings.Contains(help, "$"+f.Envs[0]) {
 			help += " The environment: `" + strings.Join(f.Envs, "`, `") + "`."
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s |\n", name, cell(help))
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", flagName(f), cell(help))
 	}
 	if rows.Len() == 0 {
 		return ""

@@ -200,7 +200,7 @@ func newConsentJSON(c consent.Consent, at time.Time) consentJSON {
 	out := consentJSON{
 		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).
 				DPV(), Active: c.ActiveAt(at),
-		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
+		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.EndsAt()),
 		Asked: c.RequestedCategories, DueAt: when(c.DueAt),
 		DecayFrom: when(c.DecayFrom), Decay: string(c.Decay(at)), Controller: c.Controller,
 	}

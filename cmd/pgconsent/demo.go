@@ -15,8 +15,8 @@ import (
 
 type demoCmd struct {
 	World    string   `default:"arcive" placeholder:"NAME" help:"Which example: ${default}, or the folder of a world (with a slash)."`
-	Listen   string   `default:"127.0.0.1:7432" placeholder:"HOST:PORT" help:"Where clients connect. Default: ${default}."`
-	HTTP     string   `name:"http" default:"127.0.0.1:7433" placeholder:"HOST:PORT" help:"/metrics, /healthz, /readyz. Default: ${default}."`
+	Listen   string   `placeholder:"HOST:PORT" help:"Where clients connect. Default: 127.0.0.1:7432, or a free port if that is in use."`
+	HTTP     string   `name:"http" placeholder:"HOST:PORT" help:"/metrics, /healthz, /readyz. Default: 127.0.0.1:7433, or a free port."`
 	Dir      string   `placeholder:"DIR" help:"Where everything is kept. Default: ./pgconsent-demo/WORLD."`
 	Postgres string   `placeholder:"DSN" help:"Use this server instead of a private one. The role needs CREATEDB and CREATEROLE."`
 	Down     bool     `help:"With --postgres: remove what the demo has made there, and exit."`
@@ -50,8 +50,8 @@ func (t *tourMode) Decode(ctx *kong.DecodeContext) error {
 func (demoCmd) Help() string {
 	return `Starts a real PostgreSQL from the binaries of this machine in DIR, loads the world once, installs the policy and its row
 security, serves, and prints how to connect. Another start on the same DIR resumes. Ctrl-C stops everything it started, and
-nothing else. Passwords are in DIR/secrets, with mode 0600. As root the server runs as user postgres or nobody; where DIR is
-closed to that user its data are in a short path under /var/tmp.
+nothing else. Demos of several worlds run side by side. Passwords are in DIR/secrets, with mode 0600. As root the server runs as
+user postgres or nobody; where DIR is closed to that user its data are in a short path under /var/tmp.
 
 --world takes a folder of your own as well, with world.yaml, schema.sql, data.sql and policy.yaml; docs/tutorial/worlds.md explains
 them. --postgres uses a server that runs: the demo makes the database pgconsent_demo_WORLD and roles whose names begin so,

@@ -64,6 +64,9 @@ type commands struct {
 	Sweep      sweepCmd      `cmd:"" help:"Delete and anonymise once what consents no longer cover."`
 	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"Make the report to a data subject about the data kept of them."`
 	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Serve the Model Context Protocol on stdio, in front of a running serve."`
+	Help       helpCmd       `cmd:"" help:"Print the help of a command."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Man        manCmd        `cmd:"" help:"Print the manual page."`
 	Version    versionCmd    `cmd:"" help:"Print the version, the commit, and the Go and the PostgreSQL grammar that it was built with."`
 }
 
@@ -88,6 +91,8 @@ type session struct {
 
 // usageError ends the program with exit code 2.
 type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
 
 // errSilent ends the program with exit code 1, after the command has printed why.
 var errSilent = errors.New("")
@@ -127,6 +132,9 @@ func run(args []string, s streams) (code int) {
 			fmt.Fprintf(s.err, "pgconsent: argument %d is not UTF-8 text\n", i+1)
 			return exitUsage
 		}
+	}
+	if args[0] == completeWord {
+		return printCandidates(s, args[1:])
 	}
 	parsed, err := parser.Parse(expandListFlags(args))
 	if err != nil {

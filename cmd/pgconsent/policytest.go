@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/tool/policytest"
@@ -36,6 +37,8 @@ test fails.
 }
 
 func (p policyTestCmd) Run(s *session) error {
+	s, stop := s.endsWithOutput()
+	defer stop()
 	var match *regexp.Regexp
 	if p.Match != "" {
 		var err error
@@ -76,6 +79,9 @@ func (p policyTestCmd) Run(s *session) error {
 		err = p.watch(s, server, files, match, err)
 	}
 	if err := errors.Join(err, end()); err != nil {
+		if errors.Is(context.Cause(s.ctx), syscall.EPIPE) {
+			return errSilent
+		}
 		return err
 	}
 	if !passed && !p.Watch {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,4 +34,45 @@ func interruptible() (ctx context.Context, stop func()) {
 		signal.Stop(signals)
 		cancel()
 	}
+}
+
+// endsWithOutput returns a session whose context ends also when nobody reads stdout or stderr any more, and with SIGHUP. By
+// default either ends the program at once: what it has started and made elsewhere would stay.
+func (s *session) endsWithOutput() (_ *session, stop func()) {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGPIPE, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case got := <-signals:
+				if got == syscall.SIGHUP {
+					cancel(context.Canceled)
+				}
+			}
+		}
+	}()
+	ending := *s
+	ending.ctx = ctx
+	ending.out, ending.err = &endingWriter{s.out, cancel}, &endingWriter{s.err, cancel}
+	return &ending, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// endingWriter tells when nobody reads any more.
+type endingWriter struct {
+	to     io.Writer
+	cancel context.CancelCauseFunc
+}
+
+func (w *endingWriter) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		w.cancel(syscall.EPIPE)
+	}
+	return n, err
 }

@@ -187,7 +187,7 @@ func (s *session) rateExceeded(l sessionLimit, limit, what string, asked, perMin
 	wait time.Duration) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
-		"too many %s: the policy allows %d per minute and %s", what, perMin, l.perName())
+		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", what, perMin, l.perName(), perMin)
 	if asked > perMin {
 		return err.WithHint("This asks for %d at once: ask for less at a time.", asked)
 	}

@@ -532,12 +532,26 @@ func (f *httpFace) reports() {
 		said(f.t, agent, "SELECT count(*) FROM interactions")
 	}
 	first := f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
+	for until := time.Now().Add(tier.Patience); len(first.Body["outcomes"].([]any)) < 2 && time.Now().Before(until); { // the last comes a little later
+		time.Sleep(20 * time.Millisecond)
+		first = f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
+	}
 	next, _ := first.Body["next"].(float64)
 	second := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/audit?limit=1&before=%.0f", next), nil), 200, "")
 	seqs := []float64{}
 	for _, page := range []httpAnswer{first, second} {
 		for _, d := range page.Body["decisions"].([]any) {
 			seqs = append(seqs, dig(d, "seq").(float64))
+		}
+	}
+	for i, page := range []httpAnswer{first, second} {
+		for n, o := range page.Body["outcomes"].([]any) {
+			if dig(o, "decision") != seqs[2*i+n] || dig(o, "rows") != 1.0 || dig(o, "sqlstate") != "00000" {
+				f.t.Errorf("the outcome of %v is %v", seqs[2*i+n], o)
+			}
+		}
+		if len(page.Body["outcomes"].([]any)) != len(page.Body["decisions"].([]any)) {
+			f.t.Errorf("outcomes %v", page.Body["outcomes"])
 		}
 	}
 	if len(seqs) != 3 || seqs[0] <= seqs[1] || seqs[1] <= seqs[2] {

@@ -53,7 +53,8 @@ func TestLimitStatementsPerMinute(t *testing.T) {
 	}
 	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
 	got := wantCode(t, advisor, "SELECT 1", exhausted)
-	if !strings.Contains(got.Err, "the policy allows 5 per minute and agent") || !strings.Contains(got.Err, "Try again in ") {
+	const says = "the policy allows 5 per minute and agent, which come back evenly, and 5 at once"
+	if !strings.Contains(got.Err, says) || !strings.Contains(got.Err, "Try again in ") {
 		t.Errorf("the error does not say what to do: %s", got.Err)
 	}
 	// The transaction has failed as after any error, and can be ended; another session of the agent is at the limit, too.

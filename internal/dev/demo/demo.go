@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -40,16 +41,22 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Config says what to run. All fields but Postgres, Log and Progress are required.
+// Config says what to run. World and Dir are required.
 type Config struct {
 	World    *world.World
 	Postgres string // DSN of a running server; "": start a private one
 	Dir      string
-	Listen   string
-	HTTP     string
+	Listen   string // "": DefaultListen, or a free port if something listens there
+	HTTP     string // "": DefaultHTTP, likewise
 	Log      *slog.Logger
 	Progress func(string)
 }
+
+// Where a demo listens if nothing else is said, and nobody else does.
+const (
+	DefaultListen = "127.0.0.1:7432"
+	DefaultHTTP   = "127.0.0.1:7433"
+)
 
 // Access says how to connect to a running demo. Scripts read its JSON.
 type Access struct {
@@ -109,7 +116,8 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := c.checkAddresses(); err != nil {
+	asked := c
+	if err := c.chooseAddresses(); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(c.Dir)
@@ -160,14 +168,18 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := f.consents(ctx, cfg, c.Progress); err != nil {
 		return nil, err
 	}
-	access, err := f.admit(cfg)
-	if err != nil {
-		return nil, err
+	access, service, err := c.open(ctx, f, cfg)
+	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && (asked.Listen == "" || asked.HTTP == "") && tries < 4; tries++ {
+		// Another demo has taken the ports since.
+		c.Listen, c.HTTP = asked.Listen, asked.HTTP
+		if err := c.chooseAddresses(); err != nil {
+			return nil, err
+		}
+		if cfg, err = f.configure(c, upstream); err != nil {
+			return nil, err
+		}
+		access, service, err = c.open(ctx, f, cfg)
 	}
-	if access.Tokens, err = f.tokens(ctx, cfg); err != nil {
-		return nil, err
-	}
-	service, err := serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
 	if err != nil {
 		return nil, err
 	}
@@ -175,15 +187,57 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
 		cancel: cancel, served: make(chan error, 1)}
 	go func() { r.served <- service.Run(serving) }()
-	if err := ready(ctx, service); err != nil {
+	slow := patience{most: readyTimeout, tell: tellEvery, progress: c.Progress}
+	if err := slow.await(ctx, notReady, service.Ready); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
 	}
-	if err := r.checkAgentLogins(ctx); err != nil {
+	if err := r.checkAgentLogins(ctx, slow); err != nil {
 		cancel()
 		return nil, errors.Join(err, <-r.served)
 	}
 	return r, nil
+}
+
+// open lets agents and callers in, and opens what serves them.
+func (c Config) open(ctx context.Context, f folder, cfg *config.Config) (access Access, service *serve.Service, err error) {
+	if access, err = f.admit(cfg); err != nil {
+		return access, nil, err
+	}
+	if access.Tokens, err = f.tokens(ctx, cfg); err != nil {
+		return access, nil, err
+	}
+	service, err = serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
+	return access, service, err
+}
+
+// chooseAddresses chooses the addresses that are left open, and checks that the demo can listen on all.
+func (c *Config) chooseAddresses() error {
+	var chosen []net.Listener // closed when both are chosen, so that they are two
+	for _, one := range []struct {
+		address *string
+		usual   string
+		what    string
+	}{{&c.Listen, DefaultListen, "clients connect"}, {&c.HTTP, DefaultHTTP, "HTTP is served"}} {
+		if *one.address != "" {
+			continue
+		}
+		*one.address = one.usual
+		if pgcluster.PortFree(one.usual) == nil {
+			continue
+		}
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		*one.address = free.Addr().String()
+		chosen = append(chosen, free)
+		c.Progress(one.usual + " is in use: " + one.what + " at " + *one.address)
+	}
+	for _, l := range chosen {
+		l.Close()
+	}
+	return c.checkAddresses()
 }
 
 // checkAddresses checks that the demo can listen on its addresses.
@@ -245,16 +299,22 @@ func (r *Running) Service() *serve.Service { return r.service }
 
 // checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed at once and not at
 // the first login of a user.
-func (r *Running) checkAgentLogins(ctx context.Context) error {
+func (r *Running) checkAgentLogins(ctx context.Context, slow patience) error {
 	for _, agent := range r.Access.Agents {
-		conn, err := pgx.Connect(ctx, agent.DSN)
+		err := slow.await(ctx, notAnswered, func() error {
+			conn, err := pgx.Connect(ctx, agent.DSN)
+			if err != nil {
+				return err
+			}
+			return conn.Close(ctx)
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
 				"agent %s of world %s cannot log in: do its attributes in world.yaml fit the policy?", agent.Name,
 				r.world.Name).WithCause(err)
-		}
-		if err := conn.Close(ctx); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -553,24 +613,3 @@ func (f folder) admit(c *config.Config) (Access, error) {
 
 // Registry returns the consent registry of the world's database; nil: it has none.
 func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
-
-// readyTimeout is how long the demo waits for a new database: on a busy machine the first catalog refresh can take
-// longer than a running server would wait, and it is repeated.
-const readyTimeout = time.Minute
-
-// ready waits until agents are served, or until it is certain that they will not be.
-func ready(ctx context.Context, s *serve.Service) error {
-	deadline := time.Now().Add(readyTimeout)
-	for {
-		err := s.Ready()
-		var known *sqlstate.Error
-		if err == nil || !errors.As(err, &known) || known.Reason != sqlstate.ReasonUpstream || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}

@@ -257,7 +257,8 @@ var (
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// leftPatience is how long Start waits for these. They notice the crash within a second, on a busy machine later.
+// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and for
+// a server that shuts down.
 const leftPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.
@@ -358,7 +359,7 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 
 // awaitPredecessor waits for a server in the folder whose parent has died to finish its shutdown.
 func awaitPredecessor(ctx context.Context, data string) error {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(leftPatience)
 	for {
 		pid := postmasterPID(data)
 		if pid == 0 || !alive(pid) {

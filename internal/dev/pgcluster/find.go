@@ -116,7 +116,7 @@ var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)[^\s]*)`)
 
 // inspect returns the version of the binaries in dir.
 func inspect(ctx context.Context, dir string) (Binaries, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
 		return Binaries{}, err

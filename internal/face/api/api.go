@@ -35,10 +35,10 @@ type Config struct {
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Report makes the report to a data subject. Decisions returns the newest records before a number (0: any), newest
-	// first. Where they are nil, the operations are not available.
+	// Report makes the report to a data subject. Decisions returns the newest decisions before a number (0: any). Where they are
+	// nil, the operations are not available.
 	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
-	Decisions func(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error)
+	Decisions func(ctx context.Context, database string, before uint64, most int) (Decided, error)
 
 	PerSecond float64       // calls of one caller; 0: 50
 	Burst     int           // of them at once; 0: 200

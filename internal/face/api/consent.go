@@ -19,7 +19,7 @@ type ConsentStatus struct {
 	Stream       string       `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"Left out of a consent without stream."`
 	Categories   []string     `json:"categories" doc:"The categories of the active consent; empty if there is none."`
 	GrantedAt    *time.Time   `json:"granted_at" doc:"Null where nothing was granted."`
-	ExpiresAt    *time.Time   `json:"expires_at" doc:"Null where nothing expires."`
+	ExpiresAt    *time.Time   `json:"expires_at" doc:"Null where nothing expires, and where the consent was ended."`
 	LastModified *time.Time   `json:"last_modified" doc:"When the last record was made; null where nothing is recorded."`
 	State        string       `json:"state" enum:"none,requested,given,refused,withdrawn,revoked,expired" doc:"In the words of the Data Privacy Vocabulary; none: nothing is recorded."`
 	Active       bool         `json:"active" doc:"Whether it is a ground for processing now."`
@@ -77,7 +77,7 @@ type ByWhom struct {
 func consentStatus(c consent.Consent, now, modified time.Time, task *operations.Task) ConsentStatus {
 	out := ConsentStatus{
 		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes,
-		GrantedAt: timeOrNil(c.GivenAt), ExpiresAt: timeOrNil(c.ExpiresAt),
+		GrantedAt: timeOrNil(c.GivenAt), ExpiresAt: timeOrNil(c.EndsAt()),
 		LastModified: timeOrNil(modified), State: string(c.StateAt(now)), Active: c.ActiveAt(now), Decay: string(c.Decay(now)),
 	}
 	if out.State == "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/face/operations"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
@@ -27,9 +28,13 @@ type decisionsQuery struct {
 	Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
 }
 
+// Decided are records of decisions and of what became of them, newest first. A statement that is not over has no outcome.
+type Decided struct{ Decisions, Outcomes []audit.Record }
+
 type decisionsAnswer struct {
 	Body struct {
 		Decisions []json.RawMessage `json:"decisions" doc:"Records as docs/reference/audit.md has them, newest first. Persons are references."`
+		Outcomes  []json.RawMessage `json:"outcomes" doc:"What became of them: records with rows, bytes and sqlstate. decision is the seq of the decision."`
 		Next      *uint64           `json:"next" doc:"The value of before for the next page; null: this is the last."`
 	}
 }
@@ -43,8 +48,9 @@ func reportResource(s *Server) {
 			"had the data and when. It is recorded that it was made."}, s.dsar)
 	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
 		Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
-		Summary:     "Decisions about agents' statements",
-		Description: "The audit's records of decisions about statements on the caller's database, in pages."}, s.decisions)
+		Summary: "Decisions about agents' statements",
+		Description: "The audit's records of decisions about statements on the caller's database, in pages, and of " +
+			"what became of them: how many rows were sent."}, s.decisions)
 }
 
 func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
@@ -77,11 +83,15 @@ func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*d
 	}
 	out := &decisionsAnswer{}
 	out.Body.Decisions = []json.RawMessage{}
-	for _, d := range found {
+	for _, d := range found.Decisions {
 		out.Body.Decisions = append(out.Body.Decisions, d.Line)
 	}
-	if len(found) == in.Limit {
-		out.Body.Next = &found[len(found)-1].Seq
+	out.Body.Outcomes = []json.RawMessage{}
+	for _, o := range found.Outcomes {
+		out.Body.Outcomes = append(out.Body.Outcomes, o.Line)
+	}
+	if n := len(found.Decisions); n == in.Limit {
+		out.Body.Next = &found.Decisions[n-1].Seq
 	}
 	return out, nil
 }

@@ -109,7 +109,8 @@ func arciveTools(t *testing.T, f *face) {
 			t.Errorf("search_memories: %s", schema)
 		}
 	}
-	want := []string{"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction", "search_memories"}
+	want := []string{"consent_status", "interaction_end", "interaction_session", "list_tables", "partnership_decide", "partnership_pending",
+		"query", "track_interaction", "search_memories"}
 	if !slices.Equal(names, want) {
 		t.Errorf("tools %q, want %q", names, want)
 	}

@@ -173,7 +173,7 @@ func TestBridgeWithAClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := toolNames(t, s); len(got) != 3 {
+	if got := toolNames(t, s); len(got) != 5 {
 		t.Errorf("tools %q", got)
 	}
 	in.Close()

@@ -1,7 +1,9 @@
 package mcp_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -39,11 +41,12 @@ func TestCiris(t *testing.T) {
 		change := []string{"consent_grant", "consent_revoke", "degrade_relationship", "upgrade_relationship"}
 		for who, want := range map[string][]string{
 			"subject:" + subject("TEMPORARY", 0): append(slices.Clone(change[:2]), "consent_status",
-				"degrade_relationship", "track_interaction", "upgrade_relationship"),
-			"admin":           {"consent_status"},
-			"system":          {"consent_status", "track_interaction"},
-			"operator":        nil,
-			"agent:companion": {"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction"},
+				"degrade_relationship", "interaction_end", "interaction_session", "track_interaction", "upgrade_relationship"),
+			"admin":    {"consent_status"},
+			"system":   {"consent_status", "interaction_end", "interaction_session", "track_interaction"},
+			"operator": nil,
+			"agent:companion": {"consent_status", "interaction_end", "interaction_session", "list_tables",
+				"partnership_decide", "partnership_pending", "query", "track_interaction"},
 		} {
 			if got := toolNames(t, f.as(t, who)); !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", who, got, want)
@@ -90,7 +93,7 @@ func TestCiris(t *testing.T) {
 		bea := subject("TEMPORARY", 3)
 		s := f.as(t, "subject:"+bea)
 		a := ask(t, s, "upgrade_relationship", args{"user_id": bea, "reason": "we work together"})
-		if a.failed || a.member["stream"] != "TEMPORARY" || a.member["partnership"] == nil {
+		if a.failed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
 		// No credential does both.
@@ -125,7 +128,7 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "MAYBE"}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("an unknown decision: %s", a.text)
 		}
-		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.failed || a.member["partnership"] == nil {
+		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.failed || a.member["task"] == nil {
 			t.Errorf("deferred: %s", a.text)
 		}
 		a = ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE", "reason": "gladly"})
@@ -188,7 +191,7 @@ func TestCiris(t *testing.T) {
 			t.Errorf("more than the stream allows: %s", a.text)
 		}
 		if a := ask(t, s, "consent_grant", args{"grantee": "si:vet", "scope": "ctx:bella_health",
-			"purposes": []any{"care"}, "days": 30}); a.failed || a.member["grantee"] != "si:vet" {
+			"purposes": []any{"care"}, "duration_days": 30}); a.failed || a.member["grantee"] != "si:vet" {
 			t.Errorf("to one: %s", a.text)
 		}
 		if a := ask(t, s, "consent_status", nil); !strings.Contains(a.text, `"grantee":"si:vet"`) || a.member["stream"] != "TEMPORARY" {
@@ -204,8 +207,48 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "consent_grant", args{"user_id": "nobody", "stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR 42501") {
 			t.Errorf("for somebody else: %s", a.text)
 		}
-		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.failed || a.member["partnership"] == nil || a.member["stream"] != "TEMPORARY" {
+		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.failed || a.member["task"] == nil || a.member["stream"] != "TEMPORARY" {
 			t.Errorf("PARTNERED: %s", a.text)
+		}
+	})
+
+	// The same things are named alike, with the same times, as over HTTP.
+	t.Run("as over HTTP", func(t *testing.T) {
+		flo := subject("TEMPORARY", 7)
+		token := f.token(t, "subject:"+flo)
+		s := f.connect(t, token)
+		same := func(names ...string) {
+			t.Helper()
+			r, err := (&http.Client{Transport: bearer(token)}).Get(strings.TrimSuffix(f.url, "/mcp") + "/v1/consent/status")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			var byHTTP map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&byHTTP); err != nil {
+				t.Fatal(err)
+			}
+			byMCP := ask(t, s, "consent_status", nil).member
+			for _, name := range append(names, "user_id", "stream", "categories", "state", "granted_at", "expires_at", "last_modified", "task") {
+				if fmt.Sprint(byMCP[name]) != fmt.Sprint(byHTTP[name]) {
+					t.Errorf("%s is %v by MCP and %v by HTTP", name, byMCP[name], byHTTP[name])
+				}
+			}
+		}
+		same()
+		if a := ask(t, s, "upgrade_relationship", args{"user_id": flo, "reason": "x"}); a.member["task"].(map[string]any)["due_at"] == nil {
+			t.Errorf("asked: %s", a.text)
+		}
+		same()
+		if a := ask(t, agent, "partnership_pending", nil); !strings.Contains(a.text, `"due_at":`) || len(a.member["tasks"].([]any)) == 0 {
+			t.Errorf("pending: %s", a.text)
+		}
+		if a := ask(t, s, "consent_revoke", nil); !strings.Contains(a.text, `"expires_at":null`) {
+			t.Errorf("withdrawn: %s", a.text)
+		}
+		same()
+		if a := ask(t, s, "consent_status", nil); a.member["state"] != "withdrawn" || !strings.Contains(a.text, `"expires_at":null`) {
+			t.Errorf("withdrawn: %s", a.text)
 		}
 	})
 
@@ -227,6 +270,28 @@ func TestCiris(t *testing.T) {
 		}
 		if reminded != 1 {
 			t.Errorf("%d reminders in 25 messages", reminded)
+		}
+		// A session is shown and ended by whom it belongs to; an agent has those that it reported.
+		shown := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
+		if shown.failed || shown.member["user_id"] != ed || shown.member["reminder_sent"] != true || len(shown.member["message_timestamps"].([]any)) != 20 {
+			t.Errorf("shown: %s", shown.text)
+		}
+		if a := ask(t, agent, "interaction_session", args{"user_id": ed, "channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42704") {
+			t.Errorf("to an agent that has not reported it: %s", a.text)
+		}
+		if a := ask(t, agent, "interaction_session", args{"user_id": ed, "channel_id": "api_1"}); len(a.member["message_timestamps"].([]any)) != 3 {
+			t.Errorf("to the agent that has: %s", a.text)
+		}
+		if a := ask(t, s, "interaction_end", args{"user_id": "nobody", "channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42501") {
+			t.Errorf("another user's is ended: %s", a.text)
+		}
+		if a := ask(t, s, "interaction_end", args{"channel_id": "api_2"}); a.failed || a.member["ended"] != true {
+			t.Errorf("ended: %s", a.text)
+		}
+		for _, tool := range []string{"interaction_end", "interaction_session"} {
+			if a := ask(t, s, tool, args{"channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42704") {
+				t.Errorf("%s of an ended session: %s", tool, a.text)
+			}
 		}
 		if a := ask(t, s, "track_interaction", args{"user_id": "nobody", "channel_id": "api_1"}); !strings.HasPrefix(a.text, "ERROR 42501") {
 			t.Errorf("another user's: %s", a.text)

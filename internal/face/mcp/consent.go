@@ -21,13 +21,27 @@ type relationship struct {
 	ExpiresAt    *string  `json:"expires_at" jsonschema:"RFC 3339; null where nothing expires"`
 	LastModified *string  `json:"last_modified" jsonschema:"RFC 3339"`
 
-	Partnership *partnership `json:"partnership,omitempty" jsonschema:"a requested partnership that waits for a decision"`
-	Grants      []grant      `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
+	Task   *task   `json:"task,omitempty" jsonschema:"a requested partnership that waits for a decision"`
+	Grants []grant `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
 }
 
-type partnership struct {
-	Categories  []string `json:"categories"`
-	DecideUntil *string  `json:"decide_until" jsonschema:"RFC 3339; then it lapses"`
+// task is a requested partnership, as over HTTP.
+type task struct {
+	ID         string   `json:"id"`
+	UserID     string   `json:"user_id" jsonschema:"the user who asks"`
+	Stream     string   `json:"stream"`
+	Categories []string `json:"categories" jsonschema:"the categories of data that may be used in the partnership"`
+	Status     string   `json:"status"`
+	DueAt      *string  `json:"due_at" jsonschema:"RFC 3339; then it lapses"`
+	Decisions  []string `json:"decisions" jsonschema:"the possible decisions"`
+}
+
+func newTask(t *operations.Task) *task {
+	if t == nil {
+		return nil
+	}
+	return &task{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories, Status: "pending",
+		DueAt: instant(t.DueAt), Decisions: []string{string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)}}
 }
 
 type grant struct {
@@ -42,18 +56,18 @@ type grant struct {
 
 // consentChange is the result of a change of consent.
 type consentChange struct {
-	UserID       string       `json:"user_id"`
-	State        string       `json:"state" jsonschema:"the state after the change"`
-	Stream       string       `json:"stream,omitempty"`
-	Categories   []string     `json:"categories,omitempty"`
-	Purposes     []string     `json:"purposes,omitempty"`
-	Grantee      string       `json:"grantee,omitempty"`
-	Scope        string       `json:"scope,omitempty"`
-	GrantedAt    *string      `json:"granted_at"`
-	ExpiresAt    *string      `json:"expires_at"`
-	LastModified *string      `json:"last_modified"`
-	Partnership  *partnership `json:"partnership,omitempty" jsonschema:"a requested partnership that waits for the agent's side; nothing has changed yet"`
-	Record       int64        `json:"record" jsonschema:"the number of the newest record; 0 if nothing had to be changed"`
+	UserID       string   `json:"user_id"`
+	State        string   `json:"state" jsonschema:"the state after the change"`
+	Stream       string   `json:"stream,omitempty"`
+	Categories   []string `json:"categories,omitempty"`
+	Purposes     []string `json:"purposes,omitempty"`
+	Grantee      string   `json:"grantee,omitempty"`
+	Scope        string   `json:"scope,omitempty"`
+	GrantedAt    *string  `json:"granted_at"`
+	ExpiresAt    *string  `json:"expires_at"`
+	LastModified *string  `json:"last_modified"`
+	Task         *task    `json:"task,omitempty" jsonschema:"a requested partnership that waits for the agent's side; nothing has changed yet"`
+	Record       int64    `json:"record" jsonschema:"the number of the newest record; 0 if nothing had to be changed"`
 }
 
 type userInput struct {
@@ -79,7 +93,7 @@ type grantInput struct {
 	Scope      string   `json:"scope,omitempty" jsonschema:"without stream: the scope, such as ctx:bella_health, table:NAME or row:TABLE:KEY; left out: everything"`
 	Categories []string `json:"categories,omitempty" jsonschema:"the categories of data that may be used; with a stream at most those it allows, which are the default: TEMPORARY ESSENTIAL; PARTNERED ESSENTIAL, BEHAVIORAL, IMPROVEMENT; ANONYMOUS STATISTICAL"`
 	Purposes   []string `json:"purposes,omitempty" jsonschema:"the purposes"`
-	Days       int      `json:"days,omitempty" jsonschema:"without stream: for how many days; left out: until it is withdrawn"`
+	Duration   int      `json:"duration_days,omitempty" jsonschema:"without stream: for how many days; left out: until it is withdrawn"`
 	Reason     string   `json:"reason,omitempty" jsonschema:"why; kept in the record"`
 	Evidence   string   `json:"evidence,omitempty" jsonschema:"what proves it, such as the number of a form; kept in the record"`
 	Request    string   `json:"request,omitempty" jsonschema:"a key of your choice: a repeated call with the same key makes the change only once"`
@@ -111,7 +125,7 @@ func consentTools() []Tool {
 			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
 				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
 				"Only when the user wants it. The agent's side decides about the request. Until then, and if " +
-				"nobody decides before partnership.decide_until, nothing changes. consent_status shows the " +
+				"nobody decides before task.due_at, nothing changes. consent_status shows the " +
 				"decision.",
 		}, requestPartnership),
 		NewTool(Tool{
@@ -193,16 +207,14 @@ func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, er
 			out.Grants = append(out.Grants, grant{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,
 					r.Now, r.Categories), Purposes: activeCategories(r.Consent, r.Now, r.Purposes),
-				GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r.Consent),
+				GrantedAt: instant(r.GivenAt), ExpiresAt: instant(r.EndsAt()),
 			})
 			continue
 		}
 		out.State, out.Stream = string(r.StateAt(r.Now)), string(r.Stream)
 		out.Categories, out.Purposes = activeCategories(r.Consent, r.Now, r.Categories), activeCategories(r.Consent, r.Now, r.Purposes)
-		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), expiry(r.Consent), instant(r.At)
-		if r.Pending(r.Now) {
-			out.Partnership = &partnership{r.RequestedCategories, instant(r.DueAt)}
-		}
+		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), instant(r.EndsAt()), instant(r.At)
+		out.Task = newTask(r.Open())
 	}
 	return out, nil
 }
@@ -227,9 +239,9 @@ func degradeRelationship(ctx context.Context, c *Call, in degradeInput) (consent
 
 func consentGrant(ctx context.Context, c *Call, in grantInput) (consentChange, error) {
 	const day = 24 * time.Hour
-	if in.Days < 0 || in.Days > 100*366 {
+	if in.Duration < 0 || in.Duration > 100*366 {
 		return consentChange{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent,
-			"a consent lasts for 1 to 36500 days").WithHint("Leave days out for one that does not expire.")
+			"a consent lasts for 1 to 36500 days").WithHint("Leave duration_days out for one that does not expire.")
 	}
 	if in.Stream == "" && in.Grantee == "" && in.Scope == "" && len(in.Categories) == 0 && len(in.Purposes) == 0 {
 		return consentChange{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "to what does the user consent?").
@@ -237,7 +249,7 @@ func consentGrant(ctx context.Context, c *Call, in grantInput) (consentChange, e
 	}
 	return c.change(ctx, consent.Command{
 		Do: consent.Grant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
-		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Days) * day, Reason: in.Reason,
+		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Duration) * day, Reason: in.Reason,
 		Evidence: in.Evidence, Request: in.Request,
 	})
 }
@@ -263,29 +275,20 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	out := consentChange{
 		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: activeCategories(r,
 			at, r.Categories), Purposes: activeCategories(r, at, r.Purposes),
-		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: done.Number,
+		GrantedAt: instant(r.GivenAt), ExpiresAt: instant(r.EndsAt()), LastModified: instant(at), Record: done.Number,
+		Task: newTask(done.Task),
 	}
 	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {
 		out.Grantee, out.Scope = key.Grantee, key.Scope
 	}
-	if r.Pending(at) {
-		out.Partnership = &partnership{r.RequestedCategories, instant(r.DueAt)}
-	}
 	return out, nil
 }
 
-// expiry is when a consent ends or has ended by the clock. A consent that somebody has ended has none.
-func expiry(c consent.Consent) *string {
-	if c.State != consent.Given && c.State != consent.Expired {
-		return nil
-	}
-	return instant(c.ExpiresAt)
-}
-
+// instant is a time as over HTTP.
 func instant(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	text := t.UTC().Format(time.RFC3339)
+	text := t.UTC().Format(time.RFC3339Nano)
 	return &text
 }

@@ -357,8 +357,9 @@ func TestStrictArguments(t *testing.T) {
 func TestToolsOfRoles(t *testing.T) {
 	d := openServer(t)
 	for token, want := range map[string][]string{
-		"chat": {"list_tables", "query", "track_interaction"}, "ada": {"track_interaction"}, "root": {}, "app": {
-			"track_interaction"}, "watch": {}, "lost": {},
+		"chat": {"interaction_end", "interaction_session", "list_tables", "query", "track_interaction"},
+		"ada":  {"interaction_end", "interaction_session", "track_interaction"}, "root": {},
+		"app": {"interaction_end", "interaction_session", "track_interaction"}, "watch": {}, "lost": {},
 	} {
 		r := send(t, "POST", d.url, token, begin(t, d.url, token), list)
 		var m struct {

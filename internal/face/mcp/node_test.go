@@ -69,7 +69,7 @@ func independentClient(t *testing.T, f *face) {
 		t.Fatalf("%v in %s", err, out)
 	}
 	for way, r := range map[string]spoken{"http": report.HTTP, "stdio": report.Stdio} {
-		if len(r.Tools) != 7 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" ||
+		if len(r.Tools) != 9 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" ||
 			r.Cancelled != "room" || r.Side != "answered" || r.Outlives != "answered" {
 			t.Errorf("%s: %+v", way, r)
 		}

@@ -8,14 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-type pendingPartnership struct {
-	UserID      string   `json:"user_id" jsonschema:"the user who asks"`
-	Categories  []string `json:"categories" jsonschema:"the categories of data that may be used in the partnership"`
-	DecideUntil *string  `json:"decide_until" jsonschema:"RFC 3339; then it lapses"`
-}
-
-type pendingPartnerships struct {
-	Pending []pendingPartnership `json:"pending" jsonschema:"the requests that wait for a decision"`
+type pendingTasks struct {
+	Tasks []task `json:"tasks" jsonschema:"the requests that wait for a decision, the most urgent first"`
 }
 
 type decideInput struct {
@@ -44,12 +38,12 @@ func partnershipTools() []Tool {
 	}
 }
 
-func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingPartnerships, error) {
+func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingTasks, error) {
 	c.AboutEverybody()
-	out := pendingPartnerships{Pending: []pendingPartnership{}}
+	out := pendingTasks{Tasks: []task{}}
 	all, err := c.server.Service.Pending(ctx, c.Caller)
 	for _, q := range all {
-		out.Pending = append(out.Pending, pendingPartnership{q.Subject, q.Categories, instant(q.DueAt)})
+		out.Tasks = append(out.Tasks, *newTask(&q))
 	}
 	return out, err
 }

@@ -24,6 +24,7 @@ type Material struct {
 
 	Current   []consent.Record // newest record of each consent; empty: the registry does not know the subject
 	History   []consent.Record // oldest first
+	Stated    []Stated         // consents in tables of the application's own
 	Rows      []Rows
 	Retrieved *Collector
 	Logs      []Log
@@ -36,7 +37,7 @@ func Assemble(m Material) (*Report, error) {
 	for _, r := range m.Rows {
 		rows += r.Count
 	}
-	if len(m.History) == 0 && len(m.Current) == 0 && rows == 0 {
+	if len(m.History) == 0 && len(m.Current) == 0 && len(m.Stated) == 0 && rows == 0 {
 		return nil, consent.NewNotFound()
 	}
 	r := &Report{
@@ -95,7 +96,7 @@ func (m Material) consents(r *Report) {
 			Consent: Consent{
 				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
 						DPV(), Stream: stream(rec.Stream),
-				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.ExpiresAt), Record: rec.Number,
+				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()), Record: rec.Number,
 			},
 		})
 		r.Retention = append(r.Retention, m.retention(rec))
@@ -110,8 +111,13 @@ func (m Material) consents(r *Report) {
 			categories[c] = true
 		}
 	}
+	for _, s := range m.Stated {
+		r.Active = r.Active || s.Active
+		r.LawfulBasis, r.Retention = append(r.LawfulBasis, s.basis()), append(r.Retention, s.retention())
+		standing = append(standing, s.text())
+	}
 	switch {
-	case len(m.Current) == 0:
+	case len(standing) == 0:
 		r.ConsentState = "No consent of this person is recorded."
 		r.Retention = append(r.Retention, Retention{
 			Grantee: consent.Everybody, Scope: consent.Everything,
@@ -246,8 +252,27 @@ func (m Material) retention(rec consent.Record) Retention {
 		if rec.State == consent.Given {
 			out.Until = optionalTime(rec.ExpiresAt)
 		}
+		if at, what := m.swept(rec); what != "" {
+			out.Period = "The consent has ended: the data that it covered were " + what + " on " + Instant(at) + "."
+		}
 	}
 	return out
+}
+
+// swept tells what was done with the data of a consent that has ended, and when; "": nothing yet.
+func (m Material) swept(rec consent.Record) (at time.Time, what string) {
+	for _, r := range slices.Backward(m.History) {
+		switch {
+		case r.Key != rec.Key || r.Number > rec.Number:
+		case r.State == consent.Given && r.Event != consent.EventDeleted && r.Event != consent.EventAnonymised:
+			return time.Time{}, ""
+		case r.Event == consent.EventDeleted:
+			return r.At, "deleted"
+		case r.Event == consent.EventAnonymised:
+			return r.At, "made anonymous"
+		}
+	}
+	return time.Time{}, ""
 }
 
 // decay returns the days on which older data are anonymised.
@@ -283,7 +308,7 @@ func entry(rec consent.Record) Entry {
 		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
 		State: string(rec.State), DPV: rec.State.DPV(),
 		Stream: stream(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
-		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.ExpiresAt),
+		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.EndsAt()),
 		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason,
 		Evidence: rec.Evidence, Guardian: rec.Guardian,
 		Controller: rec.Controller,

@@ -327,10 +327,53 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 		{story(14, false), false, "No consent is active: TEMPORARY expired since 2026-01-15 12:00:00 UTC."},
 		{story(6, true), false, "No consent is active: TEMPORARY withdrawn since 2026-01-04 12:00:00 UTC."},
 		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
+		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine, Stated: stated(true)}, true, "Consent is active: public.notes says consent granted."},
+		{dsar.Material{Subject: "ada", Now: at(1), Stated: stated(false)}, false, "No consent is active: public.notes says consent granted."},
 	} {
 		r, err := dsar.Assemble(c.m)
 		if err != nil || r.Active != c.active || r.ConsentState != c.standing {
 			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.ConsentState, c.active, c.standing)
+		}
+	}
+}
+
+func stated(active bool) []dsar.Stated {
+	return []dsar.Stated{{Table: dsar.ConsentTable{Relation: notes.Relation, Person: "person", Status: "consent"}, Status: "granted", Active: active}}
+}
+
+// Of data that were swept no next sweep is promised.
+func TestSweptIsNotSweptAgain(t *testing.T) {
+	period := func(m dsar.Material) string {
+		t.Helper()
+		r, err := dsar.Assemble(m)
+		if err != nil || len(r.Retention) != 1 {
+			t.Fatalf("%+v %v", r, err)
+		}
+		return r.Retention[0].Period
+	}
+	m := story(6, true)
+	if got := period(m); !strings.Contains(got, "the next sweep deletes") {
+		t.Errorf("before: %s", got)
+	}
+	for event, want := range map[consent.Event]string{
+		consent.EventDeleted: "were deleted on 2026-01-05", consent.EventAnonymised: "were made anonymous on 2026-01-05",
+	} {
+		m := story(6, true)
+		done := m.History[1]
+		done.Number, done.At, done.Event = 3, at(4), event
+		m.History[2].Number = 4
+		m.History = slices.Insert(m.History, 2, done)
+		m.Current = m.History[3:]
+		if got := period(m); !strings.Contains(got, want) || strings.Contains(got, "next") {
+			t.Errorf("after %s: %s", event, got)
+		}
+		// It is about the consent before a later one.
+		again, ended := m.History[0], m.History[1]
+		again.Number, ended.Number, again.At, ended.At = 5, 6, at(5), at(6)
+		m.History = append(m.History, again, ended)
+		m.Current = m.History[5:]
+		if got := period(m); !strings.Contains(got, "the next sweep deletes") {
+			t.Errorf("after another consent: %s", got)
 		}
 	}
 }

@@ -53,6 +53,14 @@ func (c Consent) StateAt(at time.Time) State {
 	return c.State
 }
 
+// EndsAt is when a consent ends, or has ended, by the clock. Zero: it does not, or somebody has ended it.
+func (c Consent) EndsAt() time.Time {
+	if c.State != Given && c.State != Expired {
+		return time.Time{}
+	}
+	return c.ExpiresAt
+}
+
 // Pending reports whether a partnership can be decided at that time.
 func (c Consent) Pending(at time.Time) bool { return !c.DueAt.IsZero() && at.Before(c.DueAt) }
 

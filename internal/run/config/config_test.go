@@ -81,6 +81,31 @@ func TestConsentIsChecked(t *testing.T) {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
+	// What is wrong is quoted as the file or the variable has it.
+	for _, q := range []struct {
+		section string
+		env     map[string]string
+		want    string
+	}{
+		{"{ warning_days: 15 }", nil, "c.yaml:3:12: consent.warning_days must be between 1 and default_duration_days, which is 14: here it is 15"},
+		{"{ default_duration_days: 0.5 }", nil, "must be a whole number: here it is 0.5"},
+		{"{ review_timeout: soon }", nil, "here it is soon"},
+		{"{ decay: maybe }", nil, "must be true or false: here it is maybe"},
+		{"{ warning_days: 3 }", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": "2"}, "which is 2: here it is 3"},
+		{"{ warning_days: 3 }", map[string]string{"CONSENT_WARNING_DAYS": "99"}, "here it is 99, by CONSENT_WARNING_DAYS"},
+		{"{ decay: true }", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": "2d"}, "DEFAULT_CONSENT_DURATION_DAYS must be a whole number: here it is 2d"},
+	} {
+		if _, err := load(least+"consent: "+q.section+"\n", q.env); err == nil || !strings.Contains(err.Error(), q.want) {
+			t.Errorf("%s: %v, want %s", q.section, err, q.want)
+		}
+	}
+	// A short duration alone is taken: the warning follows.
+	for days, warning := range map[string]int{"1": 1, "2": 2, "3": 3, "30": 3} {
+		c, err := load(least+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
+		if err != nil || c.Consent.WarningDays != warning {
+			t.Errorf("%s days: %+v %v", days, c, err)
+		}
+	}
 	c, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
 	if err != nil || c.Consent != nil {
 		t.Errorf("without the section there is no registry: %+v %v", c.Consent, err)

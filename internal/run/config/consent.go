@@ -46,7 +46,7 @@ func (c *Consent) defaults() {
 	setDefault(&c.Key, "consent.key")
 	setDefault(&c.Anchor, "consent.anchor")
 	setDefault(&c.DurationDays, 14)
-	setDefault(&c.WarningDays, 3)
+	setDefault(&c.WarningDays, min(3, max(1, c.DurationDays)))
 	setDefault(&c.ReviewTimeout, "48h")
 	setDefault(&c.AutoRenewal, flag(true))
 	setDefault(&c.RequireExplicit, flag(false))
@@ -61,7 +61,7 @@ func (c *Consent) check(d *decoder) {
 	}
 	if c.WarningDays < 1 || c.WarningDays > c.DurationDays {
 		d.problem("consent.warning_days", "consent: { warning_days: 3 }",
-			"consent.warning_days must be between 1 and default_duration_days")
+			"consent.warning_days must be between 1 and default_duration_days, which is %d", c.DurationDays)
 	}
 	for _, t := range []struct {
 		key, value  string
@@ -95,14 +95,14 @@ func (c *Consent) setFromEnvironment(d *decoder, name, key, value string) {
 	number := func(field *int) {
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			d.problem("", "", "%s must be a whole number", name)
+			d.problem("", "", "%s must be a whole number: here it is %s", name, value)
 		}
 		*field = n
 	}
 	flag := func(field **bool) {
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			d.problem("", "", "%s must be true or false", name)
+			d.problem("", "", "%s must be true or false: here it is %s", name, value)
 		}
 		*field = &b
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
@@ -44,14 +45,20 @@ func (p Problems) Error() string {
 type decoder struct {
 	file string
 	at   map[string]yamlfile.Place // of each key, by its path
+	says map[string]string         // what stands there, or in the variable that overrides it: texts and numbers
 	errs Problems
 }
 
-func newDecoder(file string) *decoder { return &decoder{file: file, at: map[string]yamlfile.Place{}} }
+func newDecoder(file string) *decoder {
+	return &decoder{file: file, at: map[string]yamlfile.Place{}, says: map[string]string{}}
+}
 
-// problem reports something at a key's path, or at the closest one above it that the file has.
+// problem reports something at a key's path, or at the closest one above it that the file has. It quotes what is wrong.
 func (d *decoder) problem(path, hint, format string, args ...any) {
 	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...), Hint: hint}
+	if says, ok := d.says[path]; ok && !strings.Contains(p.Message, says) && !strings.Contains(path, "secret") {
+		p.Message += hereItIs(says)
+	}
 	for at := path; ; {
 		if pos, ok := d.at[at]; ok {
 			p.Line, p.Column = pos.Line, pos.Column
@@ -89,6 +96,9 @@ func (d *decoder) decode(text []byte, into any) {
 }
 
 func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
+	if n.Kind == yamlfile.Scalar && n.Written != "" {
+		d.says[path] = n.Written
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if n.Kind == yamlfile.Null {
@@ -135,13 +145,13 @@ func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
 	case reflect.Int:
 		i, err := strconv.Atoi(n.Written)
 		if n.Kind != yamlfile.Scalar || err != nil {
-			d.problemAt(n.Place, "", "%s must be a whole number", name(path))
+			d.problemAt(n.Place, "", "%s must be a whole number%s", name(path), hereItIs(n.Written))
 			return
 		}
 		v.SetInt(int64(i))
 	case reflect.Bool:
 		if n.Written != "true" && n.Written != "false" {
-			d.problemAt(n.Place, "", "%s must be true or false", name(path))
+			d.problemAt(n.Place, "", "%s must be true or false%s", name(path), hereItIs(n.Written))
 			return
 		}
 		v.SetBool(n.Written == "true")
@@ -202,4 +212,18 @@ func name(path string) string {
 		return "the configuration"
 	}
 	return path
+}
+
+// hereItIs quotes a text or a number, or its beginning.
+func hereItIs(written string) string {
+	if written == "" {
+		return ""
+	}
+	if runes := []rune(written); len(runes) > 60 {
+		written = string(runes[:60]) + "…"
+	}
+	if strings.ContainsFunc(written, unicode.IsControl) {
+		written = strconv.Quote(written)
+	}
+	return ": here it is " + written
 }

@@ -29,6 +29,7 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		if value == "" {
 			continue
 		}
+		d.says[v.Key] = value + ", by " + v.Name
 		switch v.Key {
 		case "listen":
 			c.Listen = value
@@ -39,7 +40,7 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		case "upstream.port":
 			port, err := strconv.Atoi(value)
 			if err != nil {
-				d.problem("", "", "%s must be a whole number", v.Name)
+				d.problem("", "", "%s must be a whole number: here it is %s", v.Name, value)
 			}
 			c.Upstream.Port = port
 		case "upstream.tls":

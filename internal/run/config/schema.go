@@ -106,10 +106,11 @@ var keyDocs = map[string]keyDoc{
 	"consent.anchor":                {doc: "The file that remembers the last consent record. Default: consent.anchor."},
 	"consent.controller":            {doc: "The controller of the data, as records name it."},
 	"consent.default_duration_days": {doc: "How long TEMPORARY lasts. Default: 14."},
-	"consent.warning_days":          {doc: "How long before expiry the subject is warned. Default: 3."},
-	"consent.review_timeout":        {doc: "How long the agent's side may take to decide about a partnership. Default: 48h."},
-	"consent.auto_renewal":          {doc: "Whether an interaction renews TEMPORARY. Default: true."},
-	"consent.require_explicit":      {doc: "Whether a first interaction gives nothing. Default: false."},
+	"consent.warning_days": {doc: "How long before expiry the subject is warned. Default: 3, or default_duration_days if that " +
+		"is less."},
+	"consent.review_timeout":   {doc: "How long the agent's side may take to decide about a partnership. Default: 48h."},
+	"consent.auto_renewal":     {doc: "Whether an interaction renews TEMPORARY. Default: true."},
+	"consent.require_explicit": {doc: "Whether a first interaction gives nothing. Default: false."},
 	"consent.decay": {
 		doc: "Whether data that becomes ANONYMOUS decays over 90 days, instead of at once. Default: true."},
 	"consent.sweep_every": {doc: "The time between two sweeps. Default: 6h."},

@@ -5,15 +5,17 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/pgconsent/pgconsent/internal/face/api"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// decisions are the newest records of decisions on a database before a number (0: any), newest first.
-func (s *Service) decisions(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error) {
+// decisions are the newest records of decisions on a database before a number (0: any), and of what became of them, newest
+// first.
+func (s *Service) decisions(ctx context.Context, database string, before uint64, most int) (api.Decided, error) {
 	cfg := s.config.Load()
 	if s.audit.Mode() == audit.Off {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
+		return api.Decided{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
 			WithHint("audit: { mode: strict, file: audit/ }")
 	}
 	want := func(r audit.Record) bool {
@@ -25,20 +27,44 @@ func (s *Service) decisions(ctx context.Context, database string, before uint64,
 		}
 		return json.Unmarshal(r.Line, &of) == nil && of.Database == database
 	}
-	var out []audit.Record
+	var out api.Decided
+	outcomes := map[uint64]audit.Record{} // of the decisions in out; a zero record: none yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
 		_, err := audit.Newest(records, most, want, func(r audit.Record) error {
-			if err := ctx.Err(); err != nil || !want(r) {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
+			if r.Kind == audit.KindOutcome {
+				var of struct {
+					Decision uint64 `json:"decision"`
+				}
+				if err := json.Unmarshal(r.Line, &of); err != nil {
+					return err
+				}
+				if _, ok := outcomes[of.Decision]; ok {
+					r.Line = slices.Clone(r.Line)
+					outcomes[of.Decision] = r
+				}
+				return nil
+			}
+			if !want(r) {
+				return nil
+			}
 			r.Line = slices.Clone(r.Line)
-			if out = append(out, r); len(out) > most {
-				out = out[1:]
+			outcomes[r.Seq] = audit.Record{}
+			if out.Decisions = append(out.Decisions, r); len(out.Decisions) > most {
+				delete(outcomes, out.Decisions[0].Seq)
+				out.Decisions = out.Decisions[1:]
 			}
 			return nil
 		})
 		return err
 	})
-	slices.Reverse(out)
+	slices.Reverse(out.Decisions)
+	for _, d := range out.Decisions {
+		if o := outcomes[d.Seq]; o.Line != nil {
+			out.Outcomes = append(out.Outcomes, o)
+		}
+	}
 	return out, err
 }

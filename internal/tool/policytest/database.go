@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/proxy"
@@ -86,6 +86,9 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := runFiles(ctx, conn, f.Extensions); err != nil {
 		return nil, err
 	}
+	if err := b.lendSchemas(ctx, conn); err != nil {
+		return nil, err
+	}
 	if err := b.asOwner(ctx, conn); err != nil {
 		return nil, err
 	}
@@ -123,6 +126,29 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 		return nil, err
 	}
 	return b, nil
+}
+
+// lendSchemas lets the owner use the schemas that the administrator has made for extensions.
+func (b *template) lendSchemas(ctx context.Context, conn *pgx.Conn) error {
+	if !b.server.superuser {
+		return nil
+	}
+	rows, err := conn.Query(ctx, `SELECT DISTINCT n.nspname::text FROM pg_catalog.pg_extension AS e
+		JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE n.nspname NOT IN ('pg_catalog', 'public')`)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := conn.Exec(ctx, "GRANT USAGE ON SCHEMA "+pgx.Identifier{name}.Sanitize()+" TO "+
+			pgx.Identifier{b.owner}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // asOwner switches a connection of the administrator to the owner's role.
@@ -171,13 +197,9 @@ func runFiles(ctx context.Context, conn *pgx.Conn, files []string) error {
 	return nil
 }
 
-// psqlLines matches the lines that pg_dump writes only for psql.
-var psqlLines = regexp.MustCompile(`(?m)^\\(un)?restrict \w+$`)
-
 // runText runs SQL and resets its settings: a dump of pg_dump empties the search path.
 func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
-	text = psqlLines.ReplaceAllString(text, "")
-	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+	if err := runPieces(ctx, conn, text); err != nil {
 		return policy.Errors{sqlProblem(name, text, err)}
 	}
 	_, err := conn.Exec(ctx, "RESET ALL")
@@ -281,6 +303,11 @@ func (b *template) open(ctx context.Context, login credential, log *slog.Logger)
 			Name: c.Name, Database: d.name, Credential: &login.stored, Attributes: c.Attributes})
 	}
 	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
+		var failed *sqlstate.Error
+		if errors.As(err, &failed) && failed.Code == sqlstate.ConnectionFailure && failed.Cause != nil {
+			return nil, cannotLogIn("as role %s, which was made for the tests: %v", control, failed.Cause).
+				WithHint("It must be possible to log in as such a role with a password, as --postgres says: see pg_hba.conf of the server.")
+		}
 		return nil, err
 	}
 	to := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}

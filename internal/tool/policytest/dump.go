@@ -60,22 +60,43 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 		return Schema{}, err
 	}
 	extensions, rest := withoutOurObjects(strings.Split(string(entries), "\n"))
-	var s Schema
-	for _, part := range []struct {
-		entries []string
-		into    *string
-	}{{extensions, &s.Extensions}, {rest, &s.SQL}} {
-		if err := os.WriteFile(list, []byte(strings.Join(part.entries, "\n")+"\n"), 0o600); err != nil {
-			return s, err
+	restore := func(entries []string) (string, error) {
+		if err := os.WriteFile(list, []byte(strings.Join(entries, "\n")+"\n"), 0o600); err != nil {
+			return "", err
 		}
 		sql, err := run("pg_restore", "--no-owner", "--no-privileges", "--use-list="+list, "--file=-", archive)
+		return string(sql), err
+	}
+	var s Schema
+	if s.Extensions, err = restore(extensions); err != nil {
+		return s, err
+	}
+	// The schemas that extensions are in come before them.
+	var schemas []string
+	for _, m := range extensionSchema.FindAllStringSubmatch(s.Extensions, -1) {
+		name := unquote(m[1])
+		rest = slices.DeleteFunc(rest, func(e string) bool {
+			l := listEntry.FindStringSubmatch(e)
+			its := l != nil && l[1] == "SCHEMA" && strings.HasPrefix(l[3], name+" ")
+			if its {
+				schemas = append(schemas, e)
+			}
+			return its
+		})
+	}
+	if len(schemas) > 0 {
+		made, err := restore(schemas)
 		if err != nil {
 			return s, err
 		}
-		*part.into = string(sql)
+		s.Extensions = made + s.Extensions
 	}
-	return s, nil
+	s.SQL, err = restore(rest)
+	return s, err
 }
+
+// extensionSchema matches where an extension of a dump is.
+var extensionSchema = regexp.MustCompile(`(?m)^CREATE EXTENSION .* WITH SCHEMA ` + identifier + `;$`)
 
 // listEntry matches a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
 var listEntry = regexp.MustCompile(

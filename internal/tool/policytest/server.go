@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -78,7 +79,7 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	s.roles = migrations.Options{AgentRole: s.prefix + "_agent", ControlRole: s.prefix + "_control",
 		ReaderRole: s.prefix + "_reader", RowsRole: s.prefix + "_rows",
 		AgentPassword: s.password, ControlPassword: s.password}
-	conn, err := s.connect(ctx, "", "")
+	conn, err := s.firstLogin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +108,38 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	return s, nil
 }
 
+// firstLogin logs in as the administrator, and keeps which host, and TLS or none, the server has accepted: sslmode prefer
+// and allow leave it open.
+func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
+	all := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
+	s.admin.Fallbacks = nil
+	var failed []string
+	for _, way := range all {
+		s.admin.Host, s.admin.Port, s.admin.TLSConfig = way.Host, way.Port, way.TLSConfig
+		conn, err := pgx.ConnectConfig(ctx, s.config("", ""))
+		if err == nil {
+			return conn, nil
+		}
+		if failed = append(failed, err.Error()); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && (refused.Code == "28P01" || refused.Code == "3D000") {
+			break
+		}
+	}
+	return nil, cannotLogIn("%s", strings.Join(slices.Compact(failed), "; "))
+}
+
+func cannotLogIn(why string, args ...any) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: "+why, args...)
+}
+
 // connect logs in as a role, "" being the administrator, to a database, "" being the one of the DSN.
 func (s *Server) connect(ctx context.Context, database, role string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config(database, role))
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: %v", err)
+		return nil, cannotLogIn("%v", err)
 	}
 	return conn, nil
 }
@@ -144,8 +172,13 @@ func (s *Server) dsn(database, role string) string {
 	return out
 }
 
-// create makes a database, as a copy of another if from is not empty.
+// create makes a database, as a copy of another if from is not empty. It is not interrupted: the server would go on with a
+// statement that nobody waits for, and nobody would remove what comes of it.
 func (s *Server) create(ctx context.Context, from, owner string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	ctx = context.WithoutCancel(ctx)
 	conn, err := s.connect(ctx, "", "")
 	if err != nil {
 		return "", err

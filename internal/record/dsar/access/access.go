@@ -78,7 +78,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 			return nil, err
 		}
 	}
-	tables := dsar.Tables(from.Policy)
+	tables, consents := dsar.Tables(from.Policy), dsar.ConsentTables(from.Policy)
 	behalf := []string{q.Subject}
 	var err error
 	m.Rows, err = pgrows.Read(ctx, from.Conn, tables, q.Subject, q.Data, func(tx pgx.Tx) error {
@@ -91,7 +91,8 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 			return fmt.Errorf("look the person up in the audit: %w", err)
 		}
 		behalf = append(behalf, refs...)
-		return nil
+		m.Stated, err = pgrows.Stated(ctx, tx, consents, q.Subject)
+		return err
 	})
 	if err != nil {
 		return nil, err

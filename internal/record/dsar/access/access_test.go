@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
@@ -62,5 +64,62 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 	}
 	if len(found) != 2 || !found[0] || found[1] {
 		t.Errorf("of one report and one that nobody could have there are records with found %v", found)
+	}
+}
+
+// Where consents stand in tables of the application's own, the report says what they say, as the policy reads them.
+func TestConsentsOfTheApplication(t *testing.T) {
+	db := pgtest.Database(t)
+	harness.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz);
+INSERT INTO people VALUES (1, 'granted', NULL), (2, 'pending', NULL),
+  (3, 'granted', '2030-01-01T00:00:00Z'), (4, 'granted', '2020-01-01T00:00:00Z'), (5, NULL, NULL);
+CREATE TABLE notes (id int PRIMARY KEY, about int REFERENCES people);
+INSERT INTO notes SELECT id, id FROM people;
+CREATE TABLE agreed (id int PRIMARY KEY, who text, grantee text, scope text, revoked_at timestamptz);
+INSERT INTO agreed VALUES (1, '1', 'vet', '*', NULL), (2, '2', 'vet', '*', '2025-01-01T00:00:00Z'), (3, 'ann', 'vet', 'rex', NULL);
+CREATE TABLE pets (id text PRIMARY KEY, owner text)`)
+	m := harness.Migrate(t, harness.Database{Name: "app", DB: db, SearchPath: []string{"public"}, Policy: `version: 1
+attributes: { entity: { type: text, source: credential } }
+tables:
+  notes: { rows: [ consent: { every: [ people: { id: about } ], status: consent, is: granted, expires: until } ] }
+  pets:
+    rows:
+      - consent:
+          subject: owner
+          record: { table: agreed, grantor: who, grantee: { column: grantee, to: entity }, scope: { column: scope, is: [id], all: "*" }, revoked: revoked_at }
+`}, harness.Auto)
+	from := access.Sources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy}
+	for who, want := range map[string]string{
+		"1":   "Consent is active: public.people says consent granted; public.agreed has a record to vet.",
+		"2":   "No consent is active: public.people says consent pending; public.agreed has a record that is not in force to vet.",
+		"3":   "Consent is active: public.people says consent granted until 2030-01-01 00:00:00 UTC.",
+		"4":   "No consent is active: public.people says consent granted until 2020-01-01 00:00:00 UTC.",
+		"5":   "No consent is active: public.people says consent NULL.",
+		"ann": "Consent is active: public.agreed has a record to vet about rex.",
+	} {
+		r, err := access.Make(t.Context(), from, access.Request{Subject: who, By: "office", Via: "cli"})
+		if err != nil {
+			t.Errorf("%s: %v", who, err)
+			continue
+		}
+		if r.ConsentState != want || r.Active != strings.HasPrefix(want, "Consent is active") ||
+			len(r.LawfulBasis) != len(r.Retention) || len(r.LawfulBasis) == 0 {
+			t.Errorf("%s: %s, want %s: %+v", who, r.ConsentState, want, r.LawfulBasis)
+		}
+		var page, document bytes.Buffer
+		if err := errors.Join(r.HTML(&page), r.JSON(&document)); err != nil || !strings.Contains(page.String(), "public.") {
+			t.Errorf("%s: %v", who, err)
+		}
+		schema, err := jsonschema.NewCompiler().Compile("../../../../docs/schema/dsar.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(&document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); err != nil {
+			t.Errorf("%s: %v", who, err)
+		}
 	}
 }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// completeWord is the argument by which a shell asks what may come next.
+const completeWord = "__complete"
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+func (completionCmd) Help() string {
+	return `The script asks the program for commands, flags and the values that a flag can have; elsewhere the shell completes files.
+
+  pgconsent completion bash > /etc/bash_completion.d/pgconsent
+  pgconsent completion zsh > /usr/local/share/zsh/site-functions/_pgconsent
+  pgconsent completion fish > ~/.config/fish/completions/pgconsent.fish`
+}
+
+func (c completionCmd) Run(s *session) error {
+	_, err := fmt.Fprint(s.out, completionScripts[c.Shell])
+	return err
+}
+
+var completionScripts = map[string]string{
+	"bash": `_pgconsent() {
+    local name help
+    COMPREPLY=()
+    while IFS=$'\t' read -r name help; do
+        COMPREPLY+=("$name")
+    done < <("${COMP_WORDS[0]/#\~/$HOME}" ` + completeWord + ` "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _pgconsent pgconsent
+`,
+	"zsh": `#compdef pgconsent
+_pgconsent() {
+    local name help
+    local -a candidates
+    while IFS=$'\t' read -r name help; do
+        candidates+=("${name//:/\\:}:$help")
+    done < <("${words[1]/#\~/$HOME}" ` + completeWord + ` "${(@)words[2,CURRENT]}" 2>/dev/null)
+    if (( $#candidates )); then
+        _describe pgconsent candidates
+    else
+        _files
+    fi
+}
+if [ "$funcstack[1]" = _pgconsent ]; then
+    _pgconsent
+else
+    compdef _pgconsent pgconsent
+fi
+`,
+	"fish": `function __pgconsent_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    $words[1] ` + completeWord + ` $words[2..-1] "$current" 2>/dev/null
+end
+complete -c pgconsent -n 'count (__pgconsent_complete) >/dev/null' -f -a '(__pgconsent_complete)'
+`,
+}
+
+// candidate is what may come next on a command line.
+type candidate struct{ word, help string }
+
+// printCandidates answers a shell: the last of the words is the one that is being written.
+func printCandidates(s streams, words []string) int {
+	parser, err := kong.New(&commands{}, kong.Name("pgconsent"))
+	if err != nil {
+		return exitError
+	}
+	for _, c := range candidates(parser.Model.Node, words) {
+		fmt.Fprintf(s.out, "%s\t%s\n", c.word, c.help)
+	}
+	return exitOK
+}
+
+func candidates(root *kong.Node, words []string) []candidate {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	if words[0] == "help" && len(words) > 1 {
+		words = words[1:]
+	}
+	current := words[len(words)-1]
+	node, positional, onlyPositional := root, 0, false
+	var valueOf *kong.Flag
+	for _, w := range words[:len(words)-1] {
+		switch {
+		case valueOf != nil && w == "=": // bash makes words of --flag=value
+		case valueOf != nil:
+			valueOf = nil
+		case onlyPositional:
+			positional++
+		case w == "--":
+			onlyPositional = true
+		case len(w) > 1 && w[0] == '-':
+			if f := flagOf(node, w); f != nil && !f.IsBool() && !strings.Contains(w, "=") {
+				valueOf = f
+			}
+		default:
+			at := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
+			if at < 0 {
+				positional++
+				continue
+			}
+			node, positional = node.Children[at], 0
+		}
+	}
+	var all []candidate
+	name, _, assigned := strings.Cut(current, "=")
+	switch {
+	case valueOf != nil:
+		if current == "=" {
+			current = ""
+		}
+		all = values(valueOf.Value, "")
+	case onlyPositional:
+	case assigned:
+		if f := flagOf(node, name); f != nil {
+			all = values(f.Value, name+"=")
+		}
+	case strings.HasPrefix(current, "-"):
+		for n := node; n != nil; n = n.Parent {
+			for _, f := range n.Flags {
+				if !f.Hidden {
+					all = append(all, candidate{"--" + f.Name, f.Help})
+				}
+			}
+		}
+	default:
+		for _, n := range node.Children {
+			if !n.Hidden {
+				all = append(all, candidate{n.Name, n.Help})
+			}
+		}
+		if positional < len(node.Positional) {
+			all = append(all, values(node.Positional[positional], "")...)
+		}
+	}
+	return slices.DeleteFunc(all, func(c candidate) bool { return !strings.HasPrefix(c.word, current) })
+}
+
+// flagOf returns the flag that a word names, of a command or of those above it.
+func flagOf(node *kong.Node, word string) *kong.Flag {
+	name, _, _ := strings.Cut(word, "=")
+	for n := node; n != nil; n = n.Parent {
+		for _, f := range n.Flags {
+			if name == "--"+f.Name || f.Short != 0 && name == "-"+string(f.Short) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// values are those that a flag or an argument can have, if they are listed.
+func values(v *kong.Value, before string) []candidate {
+	var out []candidate
+	if v.Enum != "" {
+		for _, word := range v.EnumSlice() {
+			out = append(out, candidate{before + word, ""})
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/alecthomas/kong"
+)
+
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"A command. Default: what there is."`
+}
+
+func (helpCmd) Help() string {
+	return `The same as --help after the command.
+
+  pgconsent help policy test`
+}
+
+func (h helpCmd) Run(s *session) error {
+	if run(append(slices.Clone(h.Command), "--help"), s.streams) != exitOK {
+		return usageError{errSilent}
+	}
+	return nil
+}
+
+type manCmd struct{}
+
+func (manCmd) Help() string {
+	return `The page has every command with its flags, as --help says them.
+
+  pgconsent man > /usr/local/share/man/man1/pgconsent.1
+  pgconsent man | man -l -`
+}
+
+func (manCmd) Run(s *session) error {
+	parser, err := kong.New(&commands{}, kong.Name("pgconsent"))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(s.out, manPage(parser.Model.Node))
+	return err
+}
+
+// manPage is the manual page of the program.
+func manPage(root *kong.Node) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, ".TH PGCONSENT 1 \"\" \"pgconsent %s\"\n", roff(release))
+	out.WriteString(".SH NAME\npgconsent \\- row\\-level consent in front of PostgreSQL\n")
+	out.WriteString(".SH SYNOPSIS\n.B pgconsent\n.I command\n[flags]\n.SH DESCRIPTION\n")
+	manText(&out, strings.TrimPrefix(description, "pgconsent: "))
+	out.WriteString(".SH FLAGS OF EVERY COMMAND\n")
+	manFlags(&out, root)
+	out.WriteString(".SH COMMANDS\n")
+	var walk func(node *kong.Node, path string)
+	walk = func(node *kong.Node, path string) {
+		for _, child := range node.Children {
+			if child.Hidden {
+				continue
+			}
+			name := path + " " + child.Name
+			fmt.Fprintf(&out, ".SS %s\n%s\n", roff(name), roff(child.Help))
+			if child.Leaf() {
+				fmt.Fprintf(&out, ".PP\n.nf\n%s\n.fi\n", roff("pgconsent "+child.Summary()))
+			}
+			if child.Detail != "" {
+				out.WriteString(".PP\n")
+				manText(&out, child.Detail)
+			}
+			manFlags(&out, child)
+			walk(child, name)
+		}
+	}
+	walk(root, "pgconsent")
+	out.WriteString(".SH EXIT STATUS\n")
+	for _, c := range []struct {
+		code int
+		what string
+	}{{exitOK, "Done."}, {exitError, "Something is wrong: the command says what."}, {exitUsage, "Wrong usage."},
+		{exitUnknown, "doctor alone: nothing is unsafe, and something could not be told."}} {
+		fmt.Fprintf(&out, ".TP\n%d\n%s\n", c.code, c.what)
+	}
+	return out.String()
+}
+
+// manText writes paragraphs; those that are indented as they are.
+func manText(out *strings.Builder, text string) {
+	for i, p := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
+		if i > 0 {
+			out.WriteString(".PP\n")
+		}
+		if strings.HasPrefix(p, "  ") {
+			fmt.Fprintf(out, ".nf\n%s\n.fi\n", roff(p))
+		} else {
+			fmt.Fprintln(out, roff(p))
+		}
+	}
+}
+
+// manFlags writes the arguments and flags that are a command's own.
+func manFlags(out *strings.Builder, node *kong.Node) {
+	for _, a := range node.Positional {
+		fmt.Fprintf(out, ".TP\n.I %s\n%s\n", roff(a.Summary()), roff(a.Help))
+	}
+	for _, f := range node.Flags {
+		if !f.Hidden {
+			fmt.Fprintf(out, ".TP\n.B %s\n%s\n", roff(flagName(f)), roff(flagHelp(f)))
+		}
+	}
+}
+
+// flagName is how a flag is written.
+func flagName(f *kong.Flag) string {
+	name := "--" + f.Name
+	if f.Tag.Negatable != "" {
+		name = "--[no-]" + f.Name
+	}
+	if f.Short != 0 {
+		name = "-" + string(f.Short) + ", " + name
+	}
+	if !f.IsBool() {
+		name += "=" + f.FormatPlaceHolder()
+	}
+	return name
+}
+
+// flagHelp is what a flag does.
+func flagHelp(f *kong.Flag) string {
+	if len(f.Envs) > 0 && !strings.Contains(f.Help, "$"+f.Envs[0]) {
+		return f.Help + " The environment: " + strings.Join(f.Envs, ", ") + "."
+	}
+	return f.Help
+}
+
+// controlLine matches the beginnings of lines that would be read as requests.
+var controlLine = regexp.MustCompile(`(?m)^(\.)`)
+
+// roff is text as it stands in a manual page, in ASCII.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
+	var out strings.Builder
+	for _, r := range text {
+		if r > unicode.MaxASCII {
+			fmt.Fprintf(&out, `\[u%04X]`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return controlLine.ReplaceAllString(out.String(), `\&$1`)
+}

@@ -1,0 +1,62 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+const (
+	// readyTimeout is how long the demo waits for a new database: on a slow machine the first look at its catalogs can take
+	// longer than a running server would wait, and is repeated.
+	readyTimeout = 15 * time.Minute
+	// tellEvery is how often it says that it waits.
+	tellEvery = 15 * time.Second
+)
+
+// patience is for what a slow machine does not do at once.
+type patience struct {
+	most, tell time.Duration
+	progress   func(string)
+}
+
+// await tries until it succeeds, or fails for another reason than that it takes long.
+func (p patience) await(ctx context.Context, slow func(error) bool, try func() error) error {
+	began := time.Now()
+	told := began
+	for {
+		err := try()
+		if err == nil || !slow(err) || time.Since(began) > p.most {
+			return err
+		}
+		if time.Since(told) > p.tell {
+			told = time.Now()
+			p.progress("this takes long, and goes on; Ctrl-C ends it: " + err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// notReady tells whether a database may still become ready.
+func notReady(err error) bool {
+	var known *sqlstate.Error
+	return errors.As(err, &known) && known.Reason == sqlstate.ReasonUpstream
+}
+
+// notAnswered tells whether a login has failed because the server is busy, and not because of who logs in.
+func notAnswered(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return slices.Contains([]string{"08", "53", "57"}, refused.Code[:2])
+	}
+	return true
+}

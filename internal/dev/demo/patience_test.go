@@ -1,0 +1,96 @@
+//go:build unix
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// A slow machine is waited for, and it is said; what will not become right ends it at once.
+func TestPatience(t *testing.T) {
+	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
+	wrong := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
+	var told []string
+	p := patience{most: time.Hour, tell: 0, progress: func(what string) { told = append(told, what) }}
+	for _, c := range []struct {
+		slow    func(error) bool
+		answers []error // one after the other; the last stays
+		tries   int
+	}{
+		{notReady, []error{nil}, 1},
+		{notReady, []error{errors.Join(slow), slow, nil}, 3},
+		{notReady, []error{slow, wrong}, 2},
+		{notAnswered, []error{&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"}, context.DeadlineExceeded, nil}, 4},
+		{notAnswered, []error{&pgconn.PgError{Code: "28000"}}, 1},
+	} {
+		tries := 0
+		told = nil
+		err := p.await(t.Context(), c.slow, func() error {
+			tries++
+			return c.answers[min(tries, len(c.answers))-1]
+		})
+		if want := c.answers[len(c.answers)-1]; !errors.Is(err, want) || tries != c.tries || len(told) != tries-1 {
+			t.Errorf("%v after %d tries, told %q", err, tries, told)
+		}
+	}
+	p.most = 0
+	if err := p.await(t.Context(), notReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Demos of two worlds run side by side, without a word about ports.
+func TestSideBySide(t *testing.T) {
+	admin := superuser(t)
+	exec(t, admin, "CREATE ROLE host LOGIN SUPERUSER PASSWORD 'host-password'")
+	t.Cleanup(func() { exec(t, admin, "DROP ROLE host") })
+	if taken, err := net.Listen("tcp", DefaultHTTP); err == nil { // else somebody else has it
+		defer taken.Close()
+	}
+	listens := map[string]string{}
+	for _, name := range []string{"one", "two"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.CopyFS(dir, os.DirFS("testdata/My-App")); err != nil {
+			t.Fatal(err)
+		}
+		w, err := world.Get(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		r, err := Start(t.Context(), Config{World: w, Postgres: dsn("host", "host-password"), Dir: t.TempDir(),
+			Progress: func(what string) { told += what + "\n" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(r.Stop(), Remove(context.Background(), dsn("host", "host-password"), w, func(string) {})); err != nil {
+				t.Error(err)
+			}
+		}()
+		if n := number(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
+			t.Errorf("an agent sees %d notes", n)
+		}
+		if !strings.Contains(told, DefaultHTTP+" is in use: HTTP is served at 127.0.0.1:") {
+			t.Errorf("it says %s", told)
+		}
+		for _, address := range []string{r.config.Listen, r.config.HTTP.Listen} {
+			if listens[address] != "" {
+				t.Errorf("%s and %s both listen at %s", name, listens[address], address)
+			}
+			listens[address] = name
+		}
+	}
+}

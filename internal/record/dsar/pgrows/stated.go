@@ -1,0 +1,50 @@
+package pgrows
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Stated reads what tables of the application's own say of the subject's consents, by the rules of the policy.
+func Stated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subject string) ([]dsar.Stated, error) {
+	var out []dsar.Stated
+	for _, t := range tables {
+		is, err := equalsSubject(ctx, tx, "r", t.Relation.Column(t.Person), subject)
+		if err != nil {
+			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
+		}
+		if is == "" {
+			continue
+		}
+		column := func(name, as string) string {
+			if name == "" {
+				return "NULL::pg_catalog." + as
+			}
+			return "r." + catalog.QuoteIdent(name) + "::pg_catalog." + as
+		}
+		rows, err := tx.Query(ctx, "SELECT COALESCE("+column(t.Status, "text")+", 'NULL'), COALESCE("+column(t.Grantee, "text")+
+			", ''), COALESCE("+column(t.Scope, "text")+", ''), "+column(t.Expires, "timestamptz")+", "+t.Condition()+" FROM "+
+			t.Relation.Name.SQL()+" AS r WHERE "+is+" ORDER BY 5 DESC, 2, 3, 1", subject)
+		if err != nil {
+			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
+		}
+		s := dsar.Stated{Table: t}
+		var until *time.Time
+		if _, err := pgx.ForEachRow(rows, []any{&s.Status, &s.Grantee, &s.Scope, &until, &s.Active}, func() error {
+			if s.Until = (time.Time{}); until != nil {
+				s.Until = *until
+			}
+			out = append(out, s)
+			return nil
+		}); err != nil {
+			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
+		}
+	}
+	return out, nil
+}

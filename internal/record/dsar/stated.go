@@ -1,0 +1,155 @@
+package dsar
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// ConsentTable is a table of the application's own in which persons' consents stand, by the policy: a status in the
+// person's row, or records.
+type ConsentTable struct {
+	Relation *catalog.Relation
+	Person   string         // the column of the person's id
+	Status   string         // the column of the status; "": a row is a record
+	Expires  string         // the column of the moment at which it ends; "": none
+	Grantee  string         // of records: the column that says to whom; "": everybody
+	Scope    string         // of records: the column that says about what; "": everything
+	Active   predicate.Node // whether a row is a consent in force; nil: every row is
+}
+
+// ConsentTables returns the tables of a policy in which consents stand, each once.
+func ConsentTables(p *policy.Policy) []ConsentTable {
+	var out []ConsentTable
+	add := func(t ConsentTable) {
+		same := func(o ConsentTable) bool {
+			return o.Relation.Name == t.Relation.Name && o.Person == t.Person && o.Status == t.Status && o.Expires == t.Expires &&
+				o.Condition() == t.Condition()
+		}
+		if !slices.ContainsFunc(out, same) {
+			out = append(out, t)
+		}
+	}
+	visit := func(n predicate.Node) {
+		switch n := n.(type) {
+		case predicate.Consent:
+			if len(n.Steps) == 0 {
+				return
+			}
+			r := n.Steps[len(n.Steps)-1].Relation
+			if len(r.PrimaryKey) != 1 {
+				return
+			}
+			// The rule as it is for the person's own row.
+			id := r.PrimaryKey[0]
+			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, From: id}}, Required: true,
+				Status: n.Status, Is: n.Is, Of: n.Of, Expires: n.Expires}
+			add(ConsentTable{Relation: r, Person: id, Status: n.Status, Expires: n.Expires, Active: itself})
+		case predicate.Recorded:
+			t := ConsentTable{Relation: n.Record.Relation, Person: n.Record.Grantor, Grantee: n.Record.Grantee.Column, Active: n.Record.Rows}
+			if n.Record.Scope != nil {
+				t.Scope = n.Record.Scope.Column
+			}
+			add(t)
+		}
+	}
+	for _, t := range p.Tables() {
+		if t.Observed != nil {
+			t = t.Observed
+		}
+		conditions := append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
+		if t.Aggregate != nil {
+			conditions = append(conditions, t.Aggregate.Rows)
+		}
+		for _, n := range conditions {
+			eachNode(n, visit)
+		}
+	}
+	return out
+}
+
+// Condition is the condition that a row, called r, is a consent in force, for the owner.
+func (t ConsentTable) Condition() string {
+	if t.Active == nil {
+		return "true"
+	}
+	return predicate.Direct(t.Active, "r", nil)
+}
+
+// Stated is what a row of such a table says about the person.
+type Stated struct {
+	Table   ConsentTable
+	Status  string // as it stands there; "" of a record
+	Grantee string // of a record; "": everybody
+	Scope   string // of a record; "" and *: everything
+	Until   time.Time
+	Active  bool
+}
+
+// text says in words what stands there.
+func (s Stated) text() string {
+	out := s.Table.Relation.Name.String()
+	switch {
+	case s.Table.Status != "":
+		out += " says " + s.Table.Status + " " + s.Status
+	case s.Active:
+		out += " has a record"
+	default:
+		out += " has a record that is not in force"
+	}
+	if s.Grantee != "" {
+		out += " to " + s.Grantee
+	}
+	if s.Scope != "" && s.Scope != consent.Everything {
+		out += " about " + s.Scope
+	}
+	if !s.Until.IsZero() {
+		out += " until " + Instant(s.Until)
+	}
+	return out
+}
+
+// States of a consent in a table of the application's own, beside consent.Given.
+const (
+	notGiven    = "not given"
+	notGivenDPV = "dpv:ConsentStatusInvalidForProcessing"
+)
+
+func (s Stated) basis() Basis {
+	c := Consent{Grantee: consent.Everybody, Scope: consent.Everything, State: string(consent.Given), DPV: consent.Given.DPV(),
+		ExpiresAt: optionalTime(s.Until)}
+	if s.Grantee != "" {
+		c.Grantee = s.Grantee
+	}
+	if s.Scope != "" {
+		c.Scope = s.Scope
+	}
+	text := "Consent of the data subject, active: " + s.text()
+	if !s.Active {
+		c.State, c.DPV = notGiven, notGivenDPV
+		text = "No consent of the data subject: " + s.text()
+	}
+	return Basis{Article: "Article 6(1)(a) GDPR", Text: text, Active: s.Active, Consent: c}
+}
+
+func (s Stated) retention() Retention {
+	out := Retention{Grantee: consent.Everybody, Scope: consent.Everything, Until: optionalTime(s.Until),
+		Period: "The consent is not in force: the data are hidden from agents. The controller has to say how long they are kept."}
+	if s.Grantee != "" {
+		out.Grantee = s.Grantee
+	}
+	if s.Scope != "" {
+		out.Scope = s.Scope
+	}
+	switch {
+	case s.Active && s.Until.IsZero():
+		out.Period = "Until the consent is withdrawn; no date is set."
+	case s.Active:
+		out.Period = "Until the consent expires or is withdrawn."
+	}
+	return out
+}
