@@ -175,6 +175,9 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	if w.refused != nil {
 		return result, w.refused
 	}
+	if w.checkParamUses(tree); w.refused != nil {
+		return result, w.refused
+	}
 	result.checkValues = w.checkValues()
 	result.NeedsValueCheck, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
 	w.unqualifyColumns()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
@@ -60,7 +61,33 @@ func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
 		return settingArgument{text: text}, true
 	}
 	number := w.parameter(n)
+	if number != 0 {
+		w.checkedParams[number]++
+	}
 	return settingArgument{parameter: number}, number != 0
+}
+
+// checkParamUses refuses a parameter that is checked when it is bound and stands somewhere else as well: PostgreSQL could
+// take it for another type there, such as name, and give the setting another text than the one that was checked.
+func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
+	if len(w.checkedParams) == 0 {
+		return
+	}
+	uses := map[int32]int{}
+	sqltext.Walk(tree, func(m proto.Message) bool {
+		if p, ok := m.(*sqltext.ParamRef); ok {
+			uses[p.Number]++
+		}
+		return true
+	})
+	for number, n := range w.checkedParams {
+		if uses[number] != n {
+			w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
+				"parameter $%d of set_config or pg_notify must stand nowhere else", number).
+				WithHint("Send the value twice, as two parameters."))
+			return
+		}
+	}
 }
 
 // parameter is the number of a parameter whose value the proxy sees when it is bound, or 0: what SQL gives to a

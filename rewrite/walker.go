@@ -49,6 +49,7 @@ type walker struct {
 	aggregations      []aggregation
 	hasExecute        bool                                    // it names a prepared statement, which may need a signature
 	extended          bool                                    // the text is a Parse's
+	checkedParams     map[int32]int                           // how often each stands where its value is checked
 	valueChecks       []func(values [][]byte) *sqlstate.Error // of parameters, when they are bound
 	statementCount    int                                     // of the text
 	needsPlanStandIn  bool                                    // it is an EXPLAIN of what reads tables
@@ -72,7 +73,7 @@ type walker struct {
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
 	return &walker{Rewriter: r, source: source, nodeCounts: map[string]int{}, functions: map[string]bool{},
 		columnNames: map[string]bool{}, relationOfView: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
-		explicitCollations: map[string]bool{}, valueTypes: map[uint32]int{}, omitted: map[string]bool{}}
+		explicitCollations: map[string]bool{}, checkedParams: map[int32]int{}, valueTypes: map[uint32]int{}, omitted: map[string]bool{}}
 }
 
 // refuse records the first refusal.

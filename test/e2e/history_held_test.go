@@ -114,7 +114,7 @@ func TestNothingElseIsHeld(t *testing.T) {
 		"SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_get(1)", "SELECT lowrite(1, 'x')",
 		"CREATE TEMP TABLE h AS SELECT * FROM memories", "SELECT * INTO TEMP h FROM memories",
 		"CREATE TABLE h AS SELECT 1", "CREATE TEMP VIEW h AS SELECT * FROM memories", "CREATE MATERIALIZED VIEW h AS SELECT 1",
-		"SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_xact_lock(1)", "LOCK memories IN ACCESS SHARE MODE", "SELECT pg_sleep(1)",
+		"LOCK memories IN ACCESS SHARE MODE", "SELECT pg_sleep(1)",
 		"PREPARE TRANSACTION 'h'", "SELECT cursor_to_xml('h', 1, true, true, '')", "SELECT query_to_xml('SELECT 1', true, true, '')",
 		"SELECT dblink('', '')", "DO 'BEGIN END'",
 		"SELECT set_config('pgconsent.h', (SELECT title FROM memories LIMIT 1), false)", "SELECT pg_current_snapshot()", "SELECT txid_current_snapshot()",

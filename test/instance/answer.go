@@ -241,6 +241,13 @@ func (a Answer) Refused() bool {
 	return false
 }
 
+// PlanNotShown tells whether it is the plan that agents get in place of every plan of what reads tables.
+func (a Answer) PlanNotShown() bool {
+	return slices.ContainsFunc(a.Results, func(r Result) bool {
+		return slices.ContainsFunc(r.Rows, func(row string) bool { return strings.Contains(row, "plan not shown to agents") })
+	})
+}
+
 // String is the transcript; rows in their order.
 func (a Answer) String() string { return a.text(false) }
 

@@ -200,7 +200,7 @@ func (s Schema) hold(t testing.TB, mode instance.Mode, truth *truth, corpus []St
 			if q.Must {
 				t.Errorf("%s: PostgreSQL itself fails: %s", q.Where, e.want.Err)
 			}
-		case got.Refused():
+		case got.Refused(), got.PlanNotShown():
 			r.Refused++
 			if q.Must && mode.Name != instance.InjectedOnly.Name {
 				t.Errorf("%s, %s: %s\nrefused: %s", q.Where, mode.Name, instance.OneLine(q.SQL), got.Err)
