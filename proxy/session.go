@@ -19,6 +19,7 @@ type session struct {
 	*conn
 	decider  verdict.Decider
 	noticer  verdict.Noticer // the decider, if it is one
+	hearer   verdict.Hearer  // the same
 	backend  verdict.Backend
 	cancelAt Upstream
 	key      []byte // the server's cancel key, with the process id in front
@@ -45,6 +46,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 	s.retry.turn = make(chan struct{}, 1)
 	s.retry.leave()
 	s.noticer, _ = d.(verdict.Noticer)
+	s.hearer, _ = d.(verdict.Hearer)
 	s.boundTransactions()
 	c.mu.Lock()
 	c.session = s

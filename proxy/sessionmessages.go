@@ -59,7 +59,7 @@ func (o *answers) notification(body []byte, more int) []byte {
 		return nil
 	}
 	channel, _, ok := cString(body[4:])
-	if !ok || !o.ledger.hears(channel) {
+	if !ok || !o.ledger.hears(channel) || o.hearer != nil && !o.hearer.Hears(channel) {
 		return nil
 	}
 	var pid uint32

@@ -51,7 +51,10 @@ type session struct {
 	profile  string
 }
 
-var _ verdict.Decider = (*session)(nil)
+var (
+	_ verdict.Decider = (*session)(nil)
+	_ verdict.Hearer  = (*session)(nil)
+)
 
 // judgement is what enforcement needs of a verdict later, in its Detail.
 type judgement struct {
@@ -215,6 +218,12 @@ func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verd
 	r := &refused.Detail.(*judgement).record
 	r.Tag, r.Fingerprint, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Functions
 	return refused
+}
+
+// Hears tells whether the policy in force lists a channel.
+func (s *session) Hears(channel string) bool {
+	v, refused := s.currentView()
+	return refused == nil && v.state.policy.HasChannel(channel)
 }
 
 // withHardenedPlan is a verdict on a statement with declared parameter types: the server may have to convert the

@@ -6,3 +6,10 @@ type Noticer interface {
 	// once, may be called from any goroutine, and does not wait for anything.
 	Notice() string
 }
+
+// Hearer is a [Decider] that says which channels the client may hear. It is asked for each notification, since the policy
+// may have changed since the client's LISTEN.
+type Hearer interface {
+	// Hears may be called from any goroutine and does not wait for anything.
+	Hears(channel string) bool
+}
