@@ -67,11 +67,9 @@ func (w *walker) alreadyThere(stmt *sqltext.Node) (notice *verdict.Notice, tag s
 	return nil, ""
 }
 
-// isVisibleSchema tells whether the catalogs show a schema to agents because of what they see in it.
+// isVisibleSchema tells whether agents see something in a schema. One that is only configured on the search path may
+// not be there.
 func (w *walker) isVisibleSchema(name string) bool {
-	if slices.Contains(w.snap.SearchPath(), name) {
-		return true
-	}
 	for relation := range w.fragments {
 		if relation.Schema == name {
 			return true
