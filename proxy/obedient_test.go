@@ -67,7 +67,7 @@ func TestWhatSQLRunsByName(t *testing.T) {
 		{"EXECUTE x", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
 		{"SET application_name = 'x'", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
 		{"SELECT 7 /*formed*/", "EXECUTE s",
-			`0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it @0`},
+			`0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search, a document or a setting as a parameter: EXECUTE cannot run it @0`},
 		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
 		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values have been looked at
 		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},

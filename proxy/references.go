@@ -145,7 +145,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 	}
 	if v.ExpectsForms {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
-			"prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search or a document "+
+			"prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search, a document or a setting "+
 				"as a parameter: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, or prepare it with PREPARE."), nil
 	}

@@ -70,7 +70,7 @@ func TestCompletionScripts(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			program, err := exec.LookPath(shell)
 			if err != nil {
-				t.Skip(shell + " is not installed")
+				t.Skipf("NOT TESTED: the completion of %s, which is not installed", shell)
 			}
 			script, errs, code := call(t, "", "completion", shell)
 			if code != exitOK || script == "" {
@@ -108,7 +108,7 @@ func TestManPage(t *testing.T) {
 	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		t.Skip("groff is not installed")
+		t.Skip("NOT TESTED: how groff reads the page, since it is not installed")
 	}
 	cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tutf8", "-ww", "-P-c")
 	cmd.Stdin = strings.NewReader(page)
