@@ -12,6 +12,7 @@ import (
 // Package rls writes the SQL for it.
 type Aggregate struct {
 	Rows       predicate.Node // the rows that count besides those that show
+	Only       bool           // no row shows one by one: rows: none
 	Subject    string         // the column that names the person whom a row is about
 	Minimum    int            // a cell of fewer subjects does not count
 	Share      int            // in percent: a cell does not count if one subject has more of it; 0: no such bound

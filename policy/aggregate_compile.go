@@ -16,10 +16,11 @@ type aggregateCompiler struct {
 
 // compile compiles the aggregate of a table. nil: it has none, or there was an error.
 func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
+	r := t.Relation
+	c.checkNoRows(c.tables[r.Name].decl)
 	if decl == nil {
 		return nil
 	}
-	r := t.Relation
 	switch {
 	case t.LacksRowSecurity():
 		c.fail(decl.place, "", "%s is a %s, which has no row security: aggregate is for tables", r.Name, relationKind(r.Kind))
@@ -28,7 +29,8 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 		c.fail(decl.place, "say it of the table that it is a part of", "%s is a partition", r.Name)
 		return nil
 	}
-	out := &Aggregate{Subject: decl.subject, Minimum: decl.minimum, Share: decl.share}
+	out := &Aggregate{Only: c.tables[r.Name].decl.noRows != nil, Subject: decl.subject, Minimum: decl.minimum,
+		Share: decl.share}
 	failed := len(c.errs)
 	c.rules.tablePath = append(c.rules.tablePath, r.Name)
 	c.rules.countsGroups = true
@@ -57,6 +59,19 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 		return nil
 	}
 	return out
+}
+
+// checkNoRows refuses rows: none where no groups are declared, and beside what is about single rows.
+func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
+	switch {
+	case decl.noRows == nil:
+	case decl.aggregate == nil:
+		c.fail(*decl.noRows, "leave the table out: what is not listed is refused",
+			"rows: none goes with aggregate, and %s has none", decl.name)
+	case decl.write != nil:
+		c.fail(decl.write.place, "leave write out, or say under rows which rows show",
+			"%s has rows: none: agents read it in groups and write none of it", decl.name)
+	}
 }
 
 func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {

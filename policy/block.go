@@ -12,7 +12,11 @@ type block interface{ At() place }
 
 type (
 	openBlock struct{ place }
-	allBlock  struct {
+	noneBlock struct { // no row shows one by one: the table is there for aggregates
+		place
+		list bool // written as an empty list
+	}
+	allBlock struct {
 		place
 		parts []block
 	}

@@ -12,6 +12,7 @@ import (
 type Child struct {
 	Relation       *catalog.Relation
 	Rows           predicate.Node // the rules of all parents
+	PartOf         []catalog.Name // the tables of the policy that it is a part of
 	ReadableByName bool           // agents may name it: it has no other columns than its parents, and these hide none
 }
 
@@ -59,7 +60,8 @@ func addParent(child *Child, r *catalog.Relation, t *Table) *Child {
 	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })
 	if child == nil {
-		return &Child{Relation: r, Rows: t.Rows, ReadableByName: direct}
+		return &Child{Relation: r, Rows: t.Rows, PartOf: []catalog.Name{t.Relation.Name}, ReadableByName: direct}
 	}
-	return &Child{Relation: r, Rows: predicate.All{child.Rows, t.Rows}, ReadableByName: direct && child.ReadableByName}
+	return &Child{Relation: r, Rows: predicate.All{child.Rows, t.Rows}, PartOf: append(child.PartOf, t.Relation.Name),
+		ReadableByName: direct && child.ReadableByName}
 }

@@ -23,9 +23,5 @@ func (t *Table) usesRegistry() bool {
 // HelperTables returns the tables that the rules of a table read besides its own row, for reading and writing, sorted
 // by name.
 func (t *Table) HelperTables() []predicate.Helper {
-	all := predicate.All{t.VisibilityRules()}
-	if t.Write != nil {
-		all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
-	}
-	return predicate.Helpers(all)
+	return predicate.Helpers(append(predicate.All{t.VisibilityRules()}, t.Write.Conditions()...))
 }

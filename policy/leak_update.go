@@ -37,6 +37,9 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 			return u.readTogether("the policy's own check", name, "it holds"), true
 		}
 	}
+	if why := c.whyOwnRuleTells(decl, t, "update"); why != "" {
+		return why, false
+	}
 	for _, part := range c.graph.withParts(t.relation) {
 		if why, together := u.whyTogether(part); why != "" {
 			return why, together
@@ -136,6 +139,29 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 						", and whether that fails would tell what that is"
 				}
 			}
+		}
+	}
+	return ""
+}
+
+// whyOwnRuleTells says what the own rule of a command tells of columns that agents do not see; "": nothing. It decides
+// which of the rows that show are changed.
+func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command string) string {
+	b, known := decl.ownRows(command), attributeColumns(t.rows)
+	if b == nil {
+		return ""
+	}
+	columns, all := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
+	if !all { // it may read any
+		columns = nil
+		for _, column := range t.relation.Columns {
+			columns = append(columns, column.Name)
+		}
+	}
+	for _, name := range withSources(t.relation, columns) {
+		if !c.columnShows(t, name) && !slices.Contains(known, name) {
+			return "the rule of " + command + " reads " + t.whyHidden(name) +
+				", and which rows it lets agents touch would tell what that is"
 		}
 	}
 	return ""

@@ -36,7 +36,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ..
 	l.findings = append(l.findings, p.warnings...)
 	for _, name := range c.order {
 		t := c.tables[name]
-		if w := l.whyTableHidden(name); w != nil {
+		if w := l.whyTableHidden(name); w != nil && t.decl.noRows == nil {
 			l.warn(w.place, "", "agents see no row of %s: %s", name, w.text)
 		}
 		l.checkRule(t.decl.rows, t.relation)

@@ -32,6 +32,8 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 			}
 		}
 		return first
+	case noneBlock:
+		return &reason{b.At(), "rows: none lets no row show"}
 	case notBlock:
 		if l.alwaysHolds(b.part, row) {
 			return &reason{b.At(), "what stands under not holds for every row"}

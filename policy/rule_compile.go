@@ -40,6 +40,8 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 	switch b := b.(type) {
 	case openBlock:
 		return predicate.Open{}
+	case noneBlock:
+		return predicate.Any{}
 	case allBlock:
 		return predicate.All(c.compileBlocks(b.parts, row))
 	case anyBlock:

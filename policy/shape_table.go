@@ -2,7 +2,8 @@ package policy
 
 func tableShape() *shape {
 	return keysShape("A table: which rows show, which columns, what agents may change.",
-		key{"rows", rowsShape()},
+		key{"rows", eitherShape("Which rows show.", wordsShape(
+			"No row shows one by one: agents read the table in groups. aggregate says which rows count.", "none"), rowsShape())},
 		key{"columns", namesShape("The columns that exist for agents; without it all do.", "", columnShape()).filled()},
 		key{"write", writeShape()},
 		key{"observe", &shape{kind: aBool,
@@ -81,7 +82,14 @@ func writeShape() *shape {
 			key{"unless", rowsShape()},
 		).needsEither([]string{"attribute"}, []string{"value"}))},
 		key{"lists", namesShape("Columns that hold lists of ids.", "", listsShape())},
+		key{"insert", commandShape("What a new row must be besides.")},
+		key{"update", commandShape("Of the rows that show, those that agents may change; what they become is among them, too.")},
+		key{"delete", commandShape("Of the rows that show, those that agents may delete.")},
 	).needs("commands")
+}
+
+func commandShape(doc string) *shape {
+	return keysShape(doc, key{"rows", rowsShape()}).needs("rows")
 }
 
 func listsShape() *shape {

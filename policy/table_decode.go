@@ -10,6 +10,7 @@ type tableDecl struct {
 	place
 	name    string
 	rows    block
+	noRows  *place       // the place of rows: none
 	columns []columnDecl // nil: all columns show
 	write   *writeDecl
 	observe *place // the place of observe: true
@@ -47,7 +48,7 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 		return
 	}
 	d.fields(n, what, map[string]func(*node){
-		"rows":    func(v *node) { decl.rows = d.blocks.rows(v) },
+		"rows":    func(v *node) { d.rows(&decl, v) },
 		"columns": func(v *node) { decl.columns = d.columns(v) },
 		"write":   func(v *node) { decl.write = d.write(v) },
 		"observe": func(v *node) { d.observe(&decl, v) },
@@ -67,7 +68,21 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.Place, v) },
 	}, "source", "limit")
 	d.need(n, what, "rows")
+	if none, _ := decl.rows.(noneBlock); none.list && decl.aggregate == nil {
+		d.fail(*decl.noRows, `say "open" if every row may show`, "rows is empty")
+	}
 	d.doc.tables = append(d.doc.tables, decl)
+}
+
+// rows reads the rule of a table, or rows: none.
+func (d *tableDecoder) rows(decl *tableDecl, n *node) {
+	none := n.Kind == yamlfile.Scalar && n.Value == "none" || n.Kind == yamlfile.List && len(n.Items) == 0
+	if !none {
+		decl.rows = d.blocks.rows(n)
+		return
+	}
+	decl.noRows, decl.rows = &n.Place, noneBlock{n.Place, n.Kind == yamlfile.List}
+	d.doc.blocks[n.Place] = "none"
 }
 
 // showsPlain tells whether agents see a column unchanged. They write no other columns: a mask would not tell them what

@@ -34,6 +34,7 @@ func (v *View) setWrite(p *Policy) {
 		Update:        beneath.Update && v.Relation.Updatable.Updates(),
 		Delete:        beneath.Delete && v.Relation.Updatable.Deletes(),
 		InsertsHidden: beneath.InsertsHidden,
+		Notices:       beneath.Notices,
 	}
 	for i, column := range v.Relation.Columns {
 		if slices.Contains(beneath.Insertable, base[i]) {

@@ -99,9 +99,10 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		for _, part := range n {
 			parts = append(parts, p.inWords(part, row))
 		}
-		if len(parts) > 0 {
-			return "one of these: " + strings.Join(parts, "; or ")
+		if len(parts) == 0 {
+			return "no row"
 		}
+		return "one of these: " + strings.Join(parts, "; or ")
 	case predicate.All:
 		var parts []string
 		for _, part := range n {

@@ -17,10 +17,14 @@ type Write struct {
 	CopyColumns []string // of these, the columns that COPY FROM may name: without identity columns
 	Updatable   []string // the columns that an UPDATE may set
 	Stamps      []Stamp
+	Notices     []string // what an INSERT raises where the agent sends another value than a stamp's
 	Lists       []predicate.Bound
 
 	InsertCheck predicate.Node // what a new row must be
 	UpdateCheck predicate.Node // what a changed row must be
+
+	// the rows that show which agents may change, and delete; nil: all of them
+	UpdateRows, DeleteRows predicate.Node
 
 	// AffectsOtherRules: the rules of other tables read these rows, and the session decides which of its visible rows
 	// an agent may change.
@@ -46,6 +50,15 @@ func (w *Write) Allows(command string) bool {
 	return false
 }
 
+// Conditions are all conditions on rows that agents write. w may be nil.
+func (w *Write) Conditions() []predicate.Node {
+	if w == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]predicate.Node{w.InsertCheck, w.UpdateCheck, w.UpdateRows, w.DeleteRows},
+		func(n predicate.Node) bool { return n == nil })
+}
+
 // describe describes the meaning, for the hash of the policy.
 func (w *Write) describe(r *catalog.Relation) string {
 	if w == nil {
@@ -63,6 +76,11 @@ func (w *Write) describe(r *catalog.Relation) string {
 		}
 	}
 	parts = append(parts, describeBounds(w.Lists))
+	for command, rows := range []predicate.Node{w.UpdateRows, w.DeleteRows} {
+		if rows != nil {
+			parts = append(parts, strconv.Itoa(command), predicate.Check(rows, r))
+		}
+	}
 	return strings.Join(parts, " ")
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -32,14 +33,29 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 	if len(decl.commands) == 0 {
 		c.fail(decl.place, "leave write out if agents write nothing", "no commands")
 	}
+	for _, command := range []string{"insert", "update", "delete"} {
+		if own, ok := decl.own[command]; ok && !out.Allows(strings.ToUpper(command)) {
+			c.fail(own.place, "add "+command+" to commands, or leave this out", "%s is none of the commands", command)
+		}
+	}
 	failed, withheld := len(c.errs), len(c.withheldWrites)
 	out.Stamps = c.compileStamps(decl, t.relation)
+	for _, s := range out.Stamps {
+		if notice := s.Notice(t.relation); notice != "" {
+			out.Notices = append(out.Notices, notice)
+		}
+	}
 	out.Lists = c.listBounds(decl, t.relation)
 	sendable := c.sendableColumns(decl, t)
 	c.refuseCollisions(out, decl, t, sendable)
 	c.refuseInsert(out, decl, t)
 	if len(c.errs) > failed {
 		return nil
+	}
+	if why := c.leaks.whyOwnRuleTells(decl, t, "delete"); out.Delete && why != "" && !decl.accepts(acceptValues) {
+		c.withhold(decl.own["delete"].place, "say accept: ["+acceptValues+"], or let the rule ask for what agents see",
+			"agents cannot delete from %s: %s", t.relation.Name, why)
+		out.Delete = false
 	}
 	if why := c.leaks.whyDeleteTells(t); out.Delete && why != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row",
@@ -174,9 +190,11 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 // known is false if they read something else besides.
 func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged []string, known bool) {
 	judged, known = predicate.RowColumns(t.rows)
-	if decl.check != nil {
-		more, all := predicate.RowColumns(c.rules.compileBlock(decl.check, t.relation))
-		judged, known = append(judged, more...), known && all
+	for _, b := range []block{decl.check, decl.ownRows("update")} {
+		if b != nil {
+			more, all := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
+			judged, known = append(judged, more...), known && all
+		}
 	}
 	return withSources(t.relation, judged), known
 }
@@ -232,10 +250,26 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	if decl.check != nil {
 		check := c.rules.compileBlock(decl.check, t.relation)
 		insert, update = append(insert, check), append(update, check)
-		_, own := predicate.RowColumns(check)
-		out.AffectsOtherRules = !own || len(predicate.Attributes(check)) > 0
+		out.AffectsOtherRules = asksWhoAsks(check)
+	}
+	if b := decl.ownRows("insert"); b != nil {
+		insert = append(insert, c.rules.compileBlock(b, t.relation))
+	}
+	if b := decl.ownRows("update"); b != nil {
+		out.UpdateRows = c.rules.compileBlock(b, t.relation)
+		update = append(update, out.UpdateRows)
+		out.AffectsOtherRules = out.AffectsOtherRules || asksWhoAsks(out.UpdateRows)
+	}
+	if b := decl.ownRows("delete"); b != nil {
+		out.DeleteRows = c.rules.compileBlock(b, t.relation)
 	}
 	out.InsertCheck, out.UpdateCheck = insert, update
+}
+
+// asksWhoAsks tells whether a condition on a row may depend on more than the row: on the session, or on other tables.
+func asksWhoAsks(n predicate.Node) bool {
+	_, own := predicate.RowColumns(n)
+	return !own || len(predicate.Attributes(n)) > 0
 }
 
 // stampConditions are the conditions that stamped columns meet, and the columns that always have their stamp.

@@ -23,7 +23,17 @@ type writeDecl struct {
 	stamps                               []stampDecl
 	lists                                []listDecl
 	check                                block
+	own                                  map[string]commandDecl // the rules of single commands
 }
+
+// commandDecl is the rule that a command has beside those of the table.
+type commandDecl struct {
+	place
+	rows block
+}
+
+// ownRows returns the rule of a command; nil: it has none.
+func (d *writeDecl) ownRows(command string) block { return d.own[command].rows }
 
 type stampDecl struct {
 	place
@@ -43,8 +53,19 @@ func (d *writeDecl) names(column string) bool {
 
 // write reads the section write of a table.
 func (d *tableDecoder) write(n *node) *writeDecl {
-	decl := &writeDecl{place: n.Place, allColumns: true}
+	decl := &writeDecl{place: n.Place, allColumns: true, own: map[string]commandDecl{}}
+	command := func(name string) func(*node) {
+		return func(v *node) {
+			own := commandDecl{place: v.Place}
+			d.fields(v, name, map[string]func(*node){"rows": func(v *node) { own.rows = d.blocks.rows(v) }})
+			d.need(v, name, "rows")
+			decl.own[name] = own
+		}
+	}
 	d.fields(n, "write", map[string]func(*node){
+		"insert":   command("insert"),
+		"update":   command("update"),
+		"delete":   command("delete"),
 		"commands": func(v *node) { decl.commands = d.words(v, "commands", "insert", "update", "delete") },
 		"columns": func(v *node) {
 			decl.columns, decl.allColumns = d.words(v, "columns"), false

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,19 @@ type Stamp struct {
 	Value     string // the fixed value
 
 	Unless predicate.Node // what the new row may be with the value that the agent sent; nil: the stamp always applies
+}
+
+// plainDefault matches a default that is a constant.
+var plainDefault = regexp.MustCompile(`^('(?:[^']|'')*'(::[a-z0-9_ ."]+)?|-?[0-9]+|true|false|NULL::[a-z0-9_ ."]+)$`)
+
+// Notice is what an agent is told that sends another value for a stamped column than it gets; "": what an INSERT gives
+// a column that it leaves out cannot be told from what agents send.
+func (s Stamp) Notice(r *catalog.Relation) string {
+	column := r.Column(s.Column)
+	if s.Unless != nil || column == nil || column.Default != "" && !plainDefault.MatchString(column.Default) {
+		return ""
+	}
+	return `column "` + s.Column + `" of relation "` + r.Name.Name + `" is set by the policy; the value that was sent is not kept`
 }
 
 // compileStamps compiles the values that an INSERT sets.

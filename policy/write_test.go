@@ -267,7 +267,7 @@ func TestWriteErrors(t *testing.T) {
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
 		{"unknown key", write("notes", own, "commands: [insert], keys: accept"),
-			`unknown key "keys" in write (it has "accept", "check", "columns", "commands", "immutable", "lists", "stamp")`},
+			`unknown key "keys" in write (it has "accept", "check", "columns", "commands", "delete", "immutable", "insert", "lists", …)`},
 		{"a check of nothing", write("notes", own, "commands: [insert], check: []"), "rows is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

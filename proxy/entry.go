@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
@@ -84,6 +85,8 @@ type execution struct {
 
 	// Set while the answers come, by the goroutine that reads them.
 	completed int // statements
+	raisedBy  int // the statement, counted like completed, that raised raised
+	raised    []verdict.Notice
 	rows      int64
 	bytes     int64
 	limit     resultLimit
@@ -141,13 +144,23 @@ func (x *execution) completion() []byte {
 	return appendCommandComplete(nil, e.CommandTag)
 }
 
-// raises tells whether a notice is the one that the statement which runs now raises for the client.
+// raises tells whether a notice is one that the statement which runs now raises for the client, and has not raised
+// before: a trigger raises it for each row.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
 	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
 		return false
 	}
-	n := x.verdict.Effects[x.completed].Notice
-	return n != nil && n.Code == code && n.Message == message
+	if x.raisedBy != x.completed {
+		x.raisedBy, x.raised = x.completed, nil
+	}
+	n := verdict.Notice{Code: code, Message: message}
+	raises := func(e verdict.Effect) bool { return slices.Contains(e.Notices, n) }
+	if slices.Contains(x.raised, n) || !raises(x.verdict.Effects[x.completed]) &&
+		!slices.ContainsFunc(x.runs, func(v *verdict.Verdict) bool { return slices.ContainsFunc(v.Effects, raises) }) {
+		return false
+	}
+	x.raised = append(x.raised, n)
+	return true
 }
 
 // copiesIn tells whether the statement that runs now is the client's COPY FROM STDIN.

@@ -14,22 +14,58 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// aggregation is a SELECT that aggregates directly over a table some of whose rows count in groups only.
+// aggregation is a SELECT that aggregates over a table some of whose rows count in groups only.
 type aggregation struct {
 	query *sqltext.SelectStmt
-	item  *fromItem // the table
-	items int       // how many items the query's FROM has
+	ref   *reference // the first mention of the table in it
+	item  *fromItem  // the table, if the query's FROM has it and nothing else; else nil
 }
 
-// noteAggregation notes a SELECT that aggregates over such a table. A SELECT without aggregates, or that reads the
-// table through a sub-select, reads the visible rows one by one.
-func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope) {
-	for _, item := range own.items {
-		if item.ref != nil && item.ref.fragment != nil && item.ref.fragment.aggregate != nil && w.isGrouped(s) {
-			w.aggregations = append(w.aggregations, aggregation{s, item, len(own.items)})
-			return
+// noteSingleRows notes a read of a table some of whose rows count in groups only. An alias that begins with visible_
+// says that the reader means the rows that show one by one, if some can.
+func (w *walker) noteSingleRows(ref *reference) {
+	if _, a := w.groupedTable(ref); a != nil && (a.Only || !meansVisibleRows(ref)) {
+		w.singleRows = append(w.singleRows, ref)
+	}
+}
+
+// visibleAlias begins an alias of a table of which only the rows that show are meant.
+const visibleAlias = "visible_"
+
+func meansVisibleRows(ref *reference) bool {
+	return strings.HasPrefix(ref.rangeVar.GetAlias().GetAliasname(), visibleAlias)
+}
+
+// groupedTable returns the table some of whose rows count in groups only, if a reference reads rows of one: the table
+// itself, a part of it, or a view over it.
+func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) {
+	if ref.fragment == nil || ref.fragment.aggregate != nil {
+		if ref.fragment == nil {
+			return catalog.Name{}, nil
+		}
+		return ref.name, ref.fragment.aggregate
+	}
+	for _, tables := range [][]catalog.Name{ref.fragment.partOf, ref.fragment.viewTables} {
+		for _, name := range tables {
+			if f := w.fragments[name]; f != nil && f.aggregate != nil {
+				return name, f.aggregate
+			}
 		}
 	}
+	return catalog.Name{}, nil
+}
+
+// noteAggregation notes a SELECT that aggregates over such a table, itself or through sub-selects and WITH queries.
+// singleRows are the reads in it. An aggregate over the rows that show would look like one over the table.
+func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRows []*reference) {
+	if len(singleRows) == 0 || !w.isGrouped(s) {
+		return
+	}
+	noted := aggregation{query: s, ref: singleRows[0]}
+	if len(own.items) == 1 && own.items[0].ref == noted.ref {
+		noted.item = own.items[0]
+	}
+	w.aggregations = append(w.aggregations, noted)
 }
 
 // isGrouped tells whether a SELECT has groups or aggregates. A SELECT that it does not recognise reads the visible
@@ -101,27 +137,39 @@ func setOf(words string) map[string]bool {
 }
 
 // aggregateStatement sends the text to the group view if that can answer its aggregate, and refuses any other aggregate
-// over the table. It returns false if there is none.
+// over the table. It returns false if there is none, or if it refuses.
 func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bool {
-	if len(w.aggregations) == 0 || w.refused != nil {
+	if w.refused != nil {
+		return false
+	}
+	if len(w.aggregations) == 0 {
+		w.refuseSingleRows()
 		return false
 	}
 	first := w.aggregations[0]
-	j := &aggregateCheck{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate,
+	table, counted := w.groupedTable(first.ref)
+	j := &aggregateCheck{walker: w, ref: first.ref, table: table, policy: counted,
 		at: -1, fixedDimensions: map[string]bool{}}
+	if first.item != nil {
+		j.name = first.item.name
+	}
 	switch s := tree.Stmts[0].GetStmt().GetSelectStmt(); {
 	case w.isView:
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
-			"a view cannot aggregate over %q, which the policy lets count in groups", j.ref.name.String()).
+			"a view cannot aggregate over %q, which the policy lets count in groups", table.String()).
 			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out " +
 				"of the policy, and let agents send its query themselves."))
 		return false
+	case first.ref.fragment.aggregate == nil:
+		j.reject(j.ref.start, "%s has only the rows that show one by one", j.ref.name.SQL())
 	case len(tree.Stmts) != 1:
 		j.reject(-1, "it is one of several statements of a message")
 	case s != first.query || len(w.aggregations) != 1:
 		j.reject(-1, "it is a part of another statement")
-	case first.items != 1 || len(w.references) != 1 || first.item.ref.node == nil:
+	case len(w.references) != 1:
 		j.reject(-1, "it reads something besides")
+	case first.item == nil || j.ref.node == nil:
+		j.reject(j.ref.start, "a sub-select or WITH query has only the rows that show one by one")
 	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
 		j.reject(-1, "it does not begin with SELECT")
 	case j.ref.notInjectedBecause != mayInject:
@@ -152,7 +200,8 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 type aggregateCheck struct {
 	*walker
 	ref    *reference
-	name   string // by which columns are qualified
+	table  catalog.Name // the table, which ref is, or has rows of
+	name   string       // by which columns are qualified
 	policy *policy.Aggregate
 
 	reason          string // the first reason against it
@@ -171,19 +220,33 @@ func (j *aggregateCheck) reject(at int32, format string, args ...any) {
 }
 
 func (j *aggregateCheck) refusal() *sqlstate.Error {
-	table := catalog.QuoteIdent(j.ref.name.Name)
+	hint := groupsHint(j.policy)
+	if !j.policy.Only {
+		hint += " To aggregate the rows that you see one by one, give the table an alias that says so: FROM " +
+			catalog.QuoteIdent(j.ref.name.Name) + " AS " + catalog.QuoteIdent(visibleAlias+j.ref.name.Name) + "."
+	}
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct,
+		"this aggregate over %q is not available to agents: %s", j.table.String(), j.reason).WithHint("%s", hint)
+}
+
+// groupsHint says what aggregates over a table are answered.
+func groupsHint(a *policy.Aggregate) string {
 	var dimensions, measures []string
-	for _, d := range j.policy.Dimensions {
+	for _, d := range a.Dimensions {
 		name := catalog.QuoteIdent(d.Column)
 		if d.Unit != "" {
 			name = "date_trunc('" + d.Unit + "', " + name + ")"
 		}
 		dimensions = append(dimensions, name)
 	}
-	for _, m := range j.policy.Measures {
+	for _, m := range a.Measures {
 		measures = append(measures, catalog.QuoteIdent(m.Column))
 	}
-	hint := "Some rows of this table count in groups only, of at least " + fmt.Sprint(j.policy.Minimum) +
+	which := "Some rows"
+	if a.Only {
+		which = "The rows"
+	}
+	hint := which + " of this table count in groups only, of at least " + fmt.Sprint(a.Minimum) +
 		" subjects. An aggregate over it is a statement of its own: count(*)"
 	if len(measures) > 0 {
 		hint += ", and count, sum and avg of " + strings.Join(measures, ", ")
@@ -191,10 +254,25 @@ func (j *aggregateCheck) refusal() *sqlstate.Error {
 	if len(dimensions) > 0 {
 		hint += "; grouped by, and under conditions on, " + strings.Join(dimensions, ", ")
 	}
-	hint += ". To aggregate the rows that you see one by one, read them in a sub-select: FROM (SELECT * FROM " +
-		table + ") AS " + table + "."
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct,
-		"this aggregate over %q is not available to agents: %s", j.ref.name.String(), j.reason).WithHint("%s", hint)
+	return hint + "."
+}
+
+// refuseSingleRows refuses to read single rows of a table of which none shows.
+func (w *walker) refuseSingleRows() {
+	for _, ref := range w.singleRows {
+		table, a := w.groupedTable(ref)
+		switch {
+		case !a.Only:
+		case w.isView:
+			w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+				"a view cannot read %q, whose rows count in groups only", table.String()).
+				WithHint("Leave the view out of the policy: agents would see it empty."))
+		default:
+			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct,
+				"single rows of %q are not available to agents", table.String()).
+				WithHint("%s", groupsHint(a)), ref.start)
+		}
+	}
 }
 
 func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
@@ -431,7 +509,7 @@ func (j *aggregateCheck) reference(c *sqltext.ColumnRef) {
 func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
-	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && len(j.snap.FunctionsNamed("", name)) > 0:
+	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !j.meansCatalogFunction(name, f):
 		j.reject(f.Location, "function %s is not for aggregates", name)
 	case f.Over != nil:
 		j.reject(f.Location, "it has windows")
@@ -447,6 +525,53 @@ func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	default:
 		j.exprs(f.Args)
 	}
+}
+
+// meansCatalogFunction tells whether a bare name means PostgreSQL's own function. Where extensions and owners have
+// others of that name, the types at hand decide: here they are PostgreSQL's own, and sum and avg have functions for
+// exactly the types of measures. What the name means is then written out.
+func (j *aggregateCheck) meansCatalogFunction(name string, f *sqltext.FuncCall) bool {
+	others := slices.DeleteFunc(slices.Clone(j.snap.FunctionsNamed("", name)),
+		func(other *catalog.Function) bool { return !takesArguments(other, f) })
+	if len(others) == 0 {
+		return len(j.snap.FunctionsNamed("", name)) == 0 || j.snap.HasCatalogFunction(name) // the walk wrote it out
+	}
+	ofMeasure := false
+	if (name == "sum" || name == "avg") && len(f.Args) == 1 {
+		column, isColumn := j.column(f.Args[0].GetColumnRef())
+		ofMeasure = isColumn && j.policy.Measure(column) != nil
+	}
+	if !ofMeasure && slices.ContainsFunc(others, func(other *catalog.Function) bool { return !j.takesOtherTypes(other) }) ||
+		!j.snap.HasCatalogFunction(name) || slices.ContainsFunc(f.Args, j.castsToOtherTypes) {
+		return false
+	}
+	j.qualify(f, catalog.Name{Schema: "pg_catalog", Name: name})
+	return true
+}
+
+// takesOtherTypes tells whether a function is an extension's, for a type of the extension's own.
+func (j *aggregateCheck) takesOtherTypes(f *catalog.Function) bool {
+	return extensionFunctions.allows(f.Extension, f.Name.Name) && slices.ContainsFunc(f.ArgTypes, func(name string) bool {
+		return j.isOtherType("", name[strings.LastIndexByte(name, '.')+1:])
+	})
+}
+
+// isOtherType tells whether a name may mean a type that is not of pg_catalog.
+func (j *aggregateCheck) isOtherType(schema, name string) bool {
+	return schema != "pg_catalog" && slices.ContainsFunc(j.snap.TypesNamed(schema, name),
+		func(t *catalog.Type) bool { return t.Name.Schema != "pg_catalog" })
+}
+
+// castsToOtherTypes tells whether an expression makes a value of a type that is not PostgreSQL's own.
+func (j *aggregateCheck) castsToOtherTypes(n *sqltext.Node) (found bool) {
+	sqltext.Walk(n, func(m proto.Message) bool {
+		if t, ok := m.(*sqltext.TypeName); ok {
+			schema, name, ok := qualifiedName(t.Names)
+			found = found || !ok || j.isOtherType(schema, name)
+		}
+		return !found
+	})
+	return found
 }
 
 // checkTruncate checks date_trunc('month', dimension). Cells are cut in UTC, so the call must be, too.

@@ -142,7 +142,7 @@ func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
 	if len(rv.GetAlias().GetColnames()) > 0 || !rv.GetInh() || rv.GetCatalogname() != "" {
 		return c
 	}
-	if _, cte := f.ctes.lookup(rv.GetRelname()); cte && rv.GetSchemaname() == "" {
+	if _, _, cte := f.ctes.lookup(rv.GetRelname()); cte && rv.GetSchemaname() == "" {
 		return c
 	}
 	name, ok := f.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())

@@ -33,7 +33,7 @@ func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	for kind, n := range counts {
 		w.nodeCounts[kind] += n
 	}
-	return verdict.Effect{CommandTag: tag, Notice: notice}
+	return verdict.Effect{CommandTag: tag, Notices: []verdict.Notice{*notice}}
 }
 
 // alreadyThere is PostgreSQL's notice for what a statement need not create; nil: it would be created, or is hidden.

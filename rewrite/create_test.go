@@ -39,7 +39,7 @@ func TestCreateIfNotExists(t *testing.T) {
 			t.Errorf("%s: %v", sql, refused)
 		case want != "":
 			e := res.Effects[0]
-			if got := string(e.Notice.Code) + " " + e.Notice.Message + ", " + e.CommandTag; got != want ||
+			if got := string(e.Notices[0].Code) + " " + e.Notices[0].Message + ", " + e.CommandTag; got != want ||
 				!strings.HasPrefix(res.Text, "DO LANGUAGE plpgsql $pgconsent$BEGIN RAISE NOTICE") {
 				t.Errorf("%s: %s, goes out as %s", sql, got, res.Text)
 			}

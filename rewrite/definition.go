@@ -33,7 +33,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 		if c.ReadableByName {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
 			f := newFragment(t, mode)
-			f.hasSignedView = false
+			f.hasSignedView, f.partOf = false, c.PartOf
 			r.fragments[c.Relation.Name] = f
 			tables = append(slices.Clip(tables), t)
 		}

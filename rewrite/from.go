@@ -61,8 +61,11 @@ func (w *walker) alias(a *sqltext.Alias) (name string, renamed bool) {
 
 func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, notInjected notInjectedReason) {
 	if rv.GetSchemaname() == "" && rv.GetCatalogname() == "" {
-		if columns, found := w.ctes.lookup(rv.GetRelname()); found {
+		if columns, singleRows, found := w.ctes.lookup(rv.GetRelname()); found {
 			w.saw("RangeVar")
+			if singleRows != nil {
+				w.singleRows = append(w.singleRows, singleRows)
+			}
 			name, renamed := w.alias(rv.Alias)
 			if name == "" {
 				name = rv.GetRelname()

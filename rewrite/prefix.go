@@ -47,6 +47,15 @@ func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
 
 // storedColumn is the column of a table that a name plainly means.
 func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog.Column) {
+	item, column := w.storedColumnOf(c)
+	if item == nil {
+		return nil, nil
+	}
+	return item.ref.relation, column
+}
+
+// storedColumnOf is storedColumn with the item of FROM.
+func (w *walker) storedColumnOf(c *sqltext.ColumnRef) (*fromItem, *catalog.Column) {
 	if w.scope == nil || len(c.Fields) == 0 || len(c.Fields) > 2 {
 		return nil, nil
 	}
@@ -74,5 +83,5 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 		of.ref.fragment.isPlain != nil && !of.ref.fragment.isPlain(name) {
 		return nil, nil
 	}
-	return of.ref.relation, of.ref.relation.Column(name)
+	return of, of.ref.relation.Column(name)
 }

@@ -118,6 +118,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 		return nil
 	}
 	w.references = append(w.references, ref)
+	w.noteSingleRows(ref)
 	return ref
 }
 

@@ -87,6 +87,8 @@ func oneLine(accesses []policy.Access) string {
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, Both)
 	reads := verdict.Effect{Reads: true, Returns: true}
+	stamped := []verdict.Notice{{Code: "00000",
+		Message: `column "user_id" of relation "drafts" is set by the policy; the value that was sent is not kept`}}
 	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{reads}}}
 	for _, c := range []struct {
 		sql, tag string
@@ -107,12 +109,14 @@ func TestTagsAndEffects(t *testing.T) {
 		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
 		{"SHOW datestyle", "SHOW", []verdict.Effect{{Returns: true}}},
-		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT", []verdict.Effect{{Reads: true, Writes: true, HardenedPlan: verdict.HardenedAtBind}}},
+		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT",
+			[]verdict.Effect{{Reads: true, Writes: true, Notices: stamped, HardenedPlan: verdict.HardenedAtBind}}},
 		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE",
 			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}}},
 		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT",
 			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, HardenedPlan: verdict.HardenedAtBind}}},
-		{"COPY drafts (title) FROM STDIN", "COPY", []verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, HardenedPlan: verdict.HardenedAtExecute}}},
+		{"COPY drafts (title) FROM STDIN", "COPY",
+			[]verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, Notices: stamped, HardenedPlan: verdict.HardenedAtExecute}}},
 		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
 		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
 			{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: reading}}},

@@ -100,7 +100,7 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	for _, c := range pol.Children() {
 		if c.ReadableByName && c.Relation.HasOurPolicy {
 			f := newFragment(&policy.Table{Relation: c.Relation, Rows: c.Rows}, mode)
-			f.hasSignedView = false
+			f.hasSignedView, f.partOf = false, c.PartOf
 			r.fragments[c.Relation.Name] = f
 		}
 	}
@@ -202,6 +202,11 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	}
 	if !signedPath && w.searchLeakCheck != nil { // useSignedViews has qualified all types already
 		w.searchLeakCheck.qualifyTypes()
+	}
+	// On both paths, since the sizes of tables decide between them. The other forms read the text's conditions again.
+	if !grouped && !nearest && len(w.keySearches) == 0 && w.belowFence == nil {
+		w.addCheapConditions()
+		w.addTimeWindows()
 	}
 	if !signedPath && !grouped {
 		w.findFences(tree, search)
@@ -373,6 +378,7 @@ type fragment struct {
 	isPlain        func(column string) bool // of a row view: whether a column comes out as it is stored
 	keyFunction    *keyFunction             // nil: it has no columns that exist by key only
 	viewTables     []catalog.Name           // of a view: the tables that it reads
+	partOf         []catalog.Name           // of a partition or child: the tables of the policy that have its rows
 	lacksPredicate bool                     // of a view: one of its tables lacks the predicate
 	// it is a materialized view, a foreign table, or a view that reads one
 	lacksRowSecurity bool

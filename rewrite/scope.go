@@ -121,14 +121,18 @@ func (s *scope) keepSameNames() {
 type cteFrame struct {
 	parent    *cteFrame
 	columnsOf map[string]map[string]bool // by name; nil where the columns are not known
+	// by name: for a SELECT, the first read of single rows of a table whose rows count in groups. What a statement
+	// with RETURNING gives was written, and is no part of a table.
+	singleRowsOf map[string]*reference
 }
 
-// lookup returns the columns of a WITH query. A name without schema means a WITH query before any table.
-func (f *cteFrame) lookup(name string) (columns map[string]bool, found bool) {
+// lookup returns the columns of a WITH query, and its read of single rows. A name without schema means a WITH query
+// before any table.
+func (f *cteFrame) lookup(name string) (columns map[string]bool, singleRows *reference, found bool) {
 	for ; f != nil; f = f.parent {
 		if columns, found := f.columnsOf[name]; found {
-			return columns, true
+			return columns, f.singleRowsOf[name], true
 		}
 	}
-	return nil, false
+	return nil, nil, false
 }

@@ -33,7 +33,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 		w.refuse(refusal("SelectStmt.larg"))
 	}
 	w.valuesLists(s)
-	first := len(w.references)
+	first, firstSingle := len(w.references), len(w.singleRows)
 	w.findKeys(s)
 	for _, item := range s.FromClause {
 		w.fromItem(item, own, parent, mayInject)
@@ -48,6 +48,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.exprs(s.DistinctClause) // one empty node for a plain DISTINCT
 	w.expr(s.WhereClause)
 	w.timeBounds(s.WhereClause)
+	w.noteCheapConditions(s.WhereClause)
 	w.exprs(s.GroupClause)
 	w.expr(s.HavingClause)
 	w.exprs(s.WindowClause)
@@ -56,7 +57,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.expr(s.LimitCount)
 	w.groupByKey(s, own)
 	w.addGroupColumns(s, own)
-	w.noteAggregation(s, own)
+	w.noteAggregation(s, own, w.singleRows[firstSingle:])
 	return columns
 }
 
@@ -163,7 +164,7 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 		return
 	}
 	w.saw("WithClause")
-	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}}
+	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}, singleRowsOf: map[string]*reference{}}
 	w.ctes = frame
 	if c.Recursive {
 		for _, n := range c.Ctes {
@@ -177,7 +178,11 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 			return
 		}
 		w.saw("CommonTableExpr")
+		firstSingle := len(w.singleRows)
 		columns := w.query(cte.GetCtequery(), parent)
+		if cte.GetCtequery().GetSelectStmt() != nil && len(w.singleRows) > firstSingle {
+			frame.singleRowsOf[cte.Ctename] = w.singleRows[firstSingle]
+		}
 		if len(cte.Aliascolnames) > 0 {
 			columns = renamedColumns(cte.Aliascolnames)
 		}

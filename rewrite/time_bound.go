@@ -31,9 +31,11 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 	switch name := lastName(x.Name); {
 	case x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"=", "<", "<=", ">", ">="}, name):
 		at := w.source.At(x.Location)
+		w.noteTimeWindow(condition, column, name, x.Rexpr)
 		w.timeBound(column, x.Rexpr, at+1, func(n *sqltext.Node) { x.Rexpr = n })
 	case x.Kind == sqltext.AEXPR_BETWEEN && len(x.Rexpr.GetList().GetItems()) == 2:
 		items, at := x.Rexpr.GetList().Items, w.source.At(x.Location)
+		w.noteTimeWindow(condition, column, "BETWEEN", items...)
 		end := w.timeBound(column, items[0], at+1, func(n *sqltext.Node) { items[0] = n })
 		if end > 0 {
 			w.timeBound(column, items[1], end+1, func(n *sqltext.Node) { items[1] = n })
@@ -131,13 +133,17 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 // castConstant is the text of a constant that is cast to a type of PostgreSQL's own.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
-	t := c.GetTypeName()
-	schema, name, ok := qualifiedName(t.GetNames())
-	if c == nil || c.Arg.GetAConst().GetSval() == nil || !ok || name != of || len(t.Typmods) > 0 ||
-		len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
+	if c.GetArg().GetAConst().GetSval() == nil || !w.isOwnType(c.TypeName, of) {
 		return "", false
 	}
-	return c.Arg.GetAConst().GetSval().Sval, schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", of)) == 1
+	return c.Arg.GetAConst().GetSval().Sval, true
+}
+
+// isOwnType tells whether a type is the one of that name of PostgreSQL's own, without modifiers.
+func (w *walker) isOwnType(t *sqltext.TypeName, name string) bool {
+	schema, written, ok := qualifiedName(t.GetNames())
+	return ok && written == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
+		(schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", name)) == 1)
 }
 
 // timeBoundTokens finds the tokens of a bound, the first of which is given. open tells that parentheses stand around

@@ -38,8 +38,10 @@ func TestTimeBounds(t *testing.T) {
 			"7)::pg_catalog.timestamp AND local < CURRENT_DATE::pg_catalog.timestamp",
 		"at >= CURRENT_DATE /* x */ - /* y */ 7 -- z\n AND n = 1": "at >= (CURRENT_DATE " +
 			"/* x */ - /* y */ 7)::pg_catalog.timestamptz -- z\n AND n = 1",
-		"local >= CURRENT_DATE - interval '7 days'":                  "", // of one type
-		"local >= now() - interval '7 days'":                         "", // the column is converted
+		"local >= CURRENT_DATE - interval '7 days'": "", // of one type
+		"local >= now() - interval '7 days'": "local OPERATOR(pg_catalog.>=) (((pg_catalog.now()) " +
+			"OPERATOR(pg_catalog.-) '7 days'::pg_catalog.interval)::pg_catalog.timestamp OPERATOR(pg_catalog.-) " +
+			"'2 days'::pg_catalog.interval) AND local >= pg_catalog.now() - interval '7 days'",
 		"day >= CURRENT_DATE - interval '7 days'":                    "",
 		"loose >= CURRENT_DATE":                                      "", // no index
 		"at <> CURRENT_DATE":                                         "",
@@ -130,6 +132,80 @@ func TestTimeBounds(t *testing.T) {
 					WHERE (v %[2]s %[1]s) IS DISTINCT FROM (v %[2]s (%[1]s)::pg_catalog.timestamp)`, bound, operator)).Scan(&differ)
 				if err != nil || differ != 0 {
 					t.Errorf("without a zone: %s %s: %d differ, %v", operator, bound, differ, err)
+				}
+			}
+		}
+	}
+}
+
+// A condition on a column without a zone beside a time with one gets a wider one in front, which an index serves. It
+// holds wherever the condition does, in every zone and where the clock is turned.
+func TestTimeWindows(t *testing.T) {
+	tier.All(t)
+	r, conn := altered(t, RLS, `ALTER TABLE memories ADD local timestamp, ADD loose timestamp; CREATE INDEX ON memories (local)`)
+	const end = " OPERATOR(pg_catalog.+) '2 days'::pg_catalog.interval) AND "
+	bounds := map[string]string{ // with what the window has of them
+		"now()":             "(pg_catalog.now())::",
+		"CURRENT_TIMESTAMP": "(CURRENT_TIMESTAMP)::",
+		"transaction_timestamp() + '1 month'::interval": "((pg_catalog.transaction_timestamp()) OPERATOR(pg_catalog.+) '1 month'::pg_catalog.interval)::",
+		"now() - interval '7 days' - interval '1 hour'": "(((pg_catalog.now()) OPERATOR(pg_catalog.-) " +
+			"'7 days'::pg_catalog.interval) OPERATOR(pg_catalog.-) '1 hour'::pg_catalog.interval)::",
+		"date_trunc('week', CURRENT_DATE) - interval '1 week'": "((pg_catalog.date_trunc('week', " +
+			"(CURRENT_DATE)::pg_catalog.timestamptz)) OPERATOR(pg_catalog.-) '1 week'::pg_catalog.interval)::",
+		"date_trunc('month', now())": "(pg_catalog.date_trunc('month', pg_catalog.now()))::",
+		"date_trunc('day', now()::date - 30)": "(pg_catalog.date_trunc('day', " +
+			"(((pg_catalog.now())::pg_catalog.date) OPERATOR(pg_catalog.-) 30)::pg_catalog.timestamptz))::",
+		"timestamptz '2024-03-31 01:30'": "('2024-03-31 01:30'::pg_catalog.timestamptz)::",
+		"timestamptz '2011-12-30 12:00'": "('2011-12-30 12:00'::pg_catalog.timestamptz)::",
+	}
+	for bound, within := range bounds {
+		for condition, parts := range map[string][]string{
+			"local >= " + bound:                      {"local OPERATOR(pg_catalog.>=) (" + within, " AND local >= "},
+			"m.local < " + bound + " OR title = 'x'": {"m.local OPERATOR(pg_catalog.<=) (" + within, " AND m.local < "},
+			"title = 'x' AND (local = " + bound + ")": {"(local OPERATOR(pg_catalog.>=) (" + within,
+				"local OPERATOR(pg_catalog.<=) (" + within, " AND local = "},
+			"(local BETWEEN " + bound + " AND now()) AND title = 'x'": {"local OPERATOR(pg_catalog.>=) (" + within,
+				"local OPERATOR(pg_catalog.<=) (" + "(pg_catalog.now())::", end},
+		} {
+			result, refused := r.Rewrite("SELECT 1 FROM memories m WHERE "+condition, false)
+			if refused != nil {
+				t.Errorf("%s: %v", condition, refused)
+				continue
+			}
+			for _, part := range parts {
+				if !strings.Contains(result.Text, part) {
+					t.Errorf("%s becomes %s, without %s", condition, result.Text, part)
+				}
+			}
+		}
+	}
+	for _, condition := range []string{
+		"local >= clock_timestamp()", "local >= $1::timestamptz", "loose >= now()", "NOT local >= now()", "local <> now()",
+		"local >= now() - interval '1000000 days'", "local >= now() - make_interval(days => 7)", "local >= timestamptz 'infinity'",
+		"local >= now()::timestamp", "local >= LOCALTIMESTAMP", "local >= date_trunc('century', now())",
+		"local >= date_trunc('day', now(), 'UTC')", "local IN (now())", "local >= timestamptz '294276-12-31'",
+	} {
+		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE "+condition, false); refused != nil || strings.Contains(result.Text, "2 days") {
+			t.Errorf("%s: %v, %s", condition, refused, result.Text)
+		}
+	}
+	if r, _ := altered(t, RLS, `ALTER TABLE memories ADD local timestamp; CREATE INDEX ON memories (local);
+		CREATE FUNCTION now(int DEFAULT 1) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'`); true {
+		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE local >= now()", false); refused == nil && strings.Contains(result.Text, "2 days") {
+			t.Errorf("a function of the owner's: %s", result.Text)
+		}
+	}
+	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Manila", "America/Juneau"} {
+		for bound := range bounds {
+			for operator, window := range map[string]string{"=": "v >= x - interval '2 days' AND v <= x + interval '2 days'",
+				"<": "v <= x + interval '2 days'", "<=": "v <= x + interval '2 days'", ">": "v >= x - interval '2 days'", ">=": "v >= x - interval '2 days'"} {
+				var lost int
+				if err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM set_config('timezone', '%[1]s', false),
+					LATERAL (SELECT (%[2]s)::timestamp) b(x),
+					LATERAL (SELECT v FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', NULL]::timestamp[]) v
+					UNION ALL SELECT x + g * interval '15 minutes' FROM generate_series(-200, 200) g) q
+					WHERE v %[3]s %[2]s AND (%[4]s) IS NOT TRUE`, zone, bound, operator, window)).Scan(&lost); err != nil || lost != 0 {
+					t.Errorf("%s: %s %s: %d rows are lost, %v", zone, operator, bound, lost, err)
 				}
 			}
 		}

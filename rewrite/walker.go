@@ -30,12 +30,14 @@ type walker struct {
 	stars              []targetStar
 	qualifiedColumns   []qualifiedColumn // references schema.table.column, see unqualifyColumns
 	functions          map[string]bool   // called functions, qualified
-	keySearches        []keySearch       // searches whose rows are found by key
-	searchLeakCheck    *leakChecker      // the leak check of their conditions
-	columnNames        map[string]bool   // last parts of all column references: the columns that may be read
-	collations         map[string]bool   // collations other than the database's own: see checkCollations
-	explicitCollations map[string]bool   // those named by COLLATE
-	runsUserCodeCached *bool             // see valuesRunUserCode
+	timeWindows        []timeWindow
+	cheapConditions    []cheapConditions
+	keySearches        []keySearch     // searches whose rows are found by key
+	searchLeakCheck    *leakChecker    // the leak check of their conditions
+	columnNames        map[string]bool // last parts of all column references: the columns that may be read
+	collations         map[string]bool // collations other than the database's own: see checkCollations
+	explicitCollations map[string]bool // those named by COLLATE
+	runsUserCodeCached *bool           // see valuesRunUserCode
 	// types of values and how often the text makes them, see checkCasts; not all of PostgreSQL's own
 	valueTypes   map[uint32]int
 	foreignCasts []foreignCast
@@ -47,6 +49,8 @@ type walker struct {
 	starColumnCount   int  // columns that starColumns has copied
 	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
 	aggregations      []aggregation
+	notices           []verdict.Notice                        // that this statement may raise for the client
+	singleRows        []*reference                            // reads of single rows of tables whose rows count in groups: see noteSingleRows
 	hasExecute        bool                                    // it names a prepared statement, which may need a signature
 	extended          bool                                    // the text is a Parse's
 	checkedParams     map[int32]int                           // how often each stands where its value is checked
@@ -99,7 +103,7 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	w.firstReferences = append(w.firstReferences, len(w.references))
 	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writes, w.locks, w.currentOfCursor = len(w.references),
 		false, false, false, false, ""
-	w.scope, w.ctes = nil, nil
+	w.scope, w.ctes, w.notices = nil, nil, nil
 	effect := verdict.Effect{}
 	switch n := raw.GetStmt().GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
@@ -158,9 +162,11 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	if effect.Body != nil {
 		effect.Body.Effects[0].Writes = w.writes
 		effect.Body.Effects[0].Returns = effect.Returns
+		effect.Body.Effects[0].Notices = w.notices
 		effect.Returns = false
 	} else {
 		effect.Writes = w.writes
+		effect.Notices = append(effect.Notices, w.notices...)
 		if w.currentOfCursor != "" {
 			effect.Name = w.currentOfCursor
 		}

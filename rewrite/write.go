@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/policy"
@@ -47,6 +48,11 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 			}
 			w.refuseAt(refusal(command+"(policy)"), location)
 			return nil
+		}
+	}
+	if slices.Contains(commands, "INSERT") {
+		for _, message := range table.Write.Notices {
+			w.notices = append(w.notices, verdict.Notice{Code: sqlstate.SuccessfulCompletion, Message: message})
 		}
 	}
 	ref.doNotInject(writeTargetTable)
@@ -206,6 +212,7 @@ func (w *walker) where(n *sqltext.Node) {
 	if c == nil {
 		w.expr(n)
 		w.timeBounds(n)
+		w.noteCheapConditions(n)
 		return
 	}
 	w.saw("CurrentOfExpr")

@@ -76,7 +76,7 @@ func (p *Plan) UntrackedAttributeTable() string { return firstUntracked(liveNode
 func rowConditions(t *policy.Table) predicate.All {
 	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
-		out = append(append(out, t.Write.InsertCheck, t.Write.UpdateCheck), triggerConditions(t.Write)...)
+		out = append(append(out, t.Write.Conditions()...), triggerConditions(t.Write)...)
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 			all = append(all, t.Aggregate.Rows)
 		}
 		if t.Write != nil {
-			all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
+			all = append(all, t.Write.Conditions()...)
 			all = append(all, triggerConditions(t.Write)...)
 		}
 	}

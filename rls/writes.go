@@ -38,14 +38,22 @@ func (f writePolicies) objects() []Object {
 			checks[0] = []predicate.Node{w.InsertCheck}
 		}
 		if w.Allows("UPDATE") {
-			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.rule(enforced), predicate.Check(w.UpdateCheck, f.Relation))
+			rows := withinRows(enforced, w.UpdateRows)
+			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.condition(rows, f.Relation), predicate.Check(w.UpdateCheck, f.Relation))
 			whyUpdate = "Agents change rows that they see, into rows that they see."
-			checks[1] = []predicate.Node{enforced.Rows, w.UpdateCheck}
+			if w.UpdateRows != nil {
+				whyUpdate = "Agents change some of the rows that they see, into such rows."
+			}
+			checks[1] = []predicate.Node{rows, w.UpdateCheck}
 		}
 		if w.Allows("DELETE") {
-			remove = fmt.Sprintf("USING (%s)", f.rule(enforced))
+			rows := withinRows(enforced, w.DeleteRows)
+			remove = fmt.Sprintf("USING (%s)", f.condition(rows, f.Relation))
 			whyDelete = "Agents delete rows that they see."
-			checks[2] = []predicate.Node{enforced.Rows}
+			if w.DeleteRows != nil {
+				whyDelete = "Agents delete some of the rows that they see."
+			}
+			checks[2] = []predicate.Node{rows}
 		}
 	}
 	out := []Object{
@@ -61,6 +69,14 @@ func (f writePolicies) objects() []Object {
 	out = append(out, f.lists()...)
 	out = append(out, f.copyIn()...)
 	return append(out, f.writeRights()...)
+}
+
+// withinRows is the rule of the rows that a command may touch: of those that show, those under the command's own rule.
+func withinRows(t *policy.Table, own predicate.Node) predicate.Node {
+	if own == nil {
+		return t.Rows
+	}
+	return predicate.All{t.Rows, own}
 }
 
 func (f writePolicies) commandPolicy(command, name, condition, why string, reads []predicate.Node) Object {
@@ -135,15 +151,28 @@ func (f writePolicies) stamp() []Object {
 	table, name := f.Relation.Name.SQL(), predicate.StampFunction(f.Relation.Name).SQL()
 	o := newObject("trigger "+stampTrigger+" on "+f.Relation.Name.String(),
 		"Columns that agents do not choose. Rows of other roles are left alone.", f.Relation)
-	var body strings.Builder
+	var body, notices strings.Builder
 	for _, s := range stamps {
-		fmt.Fprintf(&body, "  NEW.%s := %s;\n", catalog.QuoteIdent(s.Column), stampedValue(s))
+		column := catalog.QuoteIdent(s.Column)
+		fmt.Fprintf(&body, "  NEW.%s := %s;\n", column, stampedValue(s))
+		if notice := s.Notice(f.Relation); notice != "" {
+			named := "IS NOT NULL" // what an INSERT that does not name it leaves is no value of the agent's
+			if value := f.Relation.Column(s.Column).Default; value != "" {
+				named = "IS DISTINCT FROM " + value
+			}
+			fmt.Fprintf(&notices, "  IF sent.%[1]s IS DISTINCT FROM NEW.%[1]s AND sent.%[1]s %[2]s THEN\n"+
+				"    RAISE NOTICE USING MESSAGE = %[3]s;\n  END IF;\n", column, named, catalog.QuoteLiteral(notice))
+		}
+	}
+	declare, keep := "", ""
+	if notices.Len() > 0 {
+		declare, keep = "DECLARE\n  sent record;\n", "  sent := NEW;\n"
 	}
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $pgconsent$
-BEGIN
-%s  RETURN NEW;
-END $pgconsent$`, name, body.String()))
+%sBEGIN
+%s%s%s  RETURN NEW;
+END $pgconsent$`, name, declare, keep, body.String(), notices.String()))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
 	o.create(fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
 		"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",

@@ -61,6 +61,47 @@ func writtenWorld(t *testing.T, before ...string) *world {
 	return w.migrate()
 }
 
+// Agents see all topics and drafts of everybody, and change and delete their own.
+func TestCommandsHaveRulesOfTheirOwn(t *testing.T) {
+	w := newWorld(t, writeTables)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(`
+version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  topics: { rows: open }
+  drafts:
+    rows: [ visible: { topics: { id: topic } } ]
+    write:
+      commands: [insert, update, delete]
+      columns: [title, body, topic, user_id]
+      stamp: { state: { value: new } }
+      accept: [sequences]
+      insert: { rows: [ { status: { column: title, is: a } } ] }
+      update: { rows: [ { own: { column: user_id, is: user } }, { visible: { topics: { id: topic }, where: [ { own: { column: user_id, is: user } } ] } } ] }
+      delete: { rows: [ { own: { column: user_id, is: user } }, { status: { column: body, is: empty } } ] }
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.compile(file, rls.Options{})
+	w.migrate()
+	w.want(w.owner, `WITH i AS (INSERT INTO public.drafts (title, user_id, topic, body) VALUES ('mine', '`+user1+`', 1, 'x'),
+		('mine, her topic', '`+user1+`', 2, 'empty'), ('hers', '`+user2+`', 1, 'empty') RETURNING 1) SELECT count(*) FROM i`, "3")
+	agent := w.agent(user1)
+	const changed = "WITH u AS (UPDATE public.drafts SET body = body RETURNING title) SELECT string_agg(title, ';') FROM u"
+	w.want(agent, "SELECT string_agg(title, ';' ORDER BY title) FROM public.drafts", "hers;mine;mine, her topic")
+	w.want(agent, changed, "mine")
+	w.want(agent, "WITH l AS (SELECT title FROM public.drafts FOR UPDATE) SELECT string_agg(title, ';') FROM l", "mine")
+	w.refused(agent, "42501", "UPDATE public.drafts SET user_id = '"+user2+"'")
+	w.refused(agent, "42501", "UPDATE public.drafts SET topic = 2")
+	w.refused(agent, "42501", "INSERT INTO public.drafts (title, topic) VALUES ('b', 1)")
+	w.refused(agent, "42501", "MERGE INTO public.drafts d USING (VALUES (1)) v ON title = 'hers' WHEN MATCHED THEN UPDATE SET body = 'y'")
+	w.want(agent, "WITH d AS (DELETE FROM public.drafts RETURNING title) SELECT string_agg(title, ';') FROM d", "mine, her topic")
+	w.want(w.agent(user2), "WITH d AS (DELETE FROM public.drafts RETURNING title) SELECT string_agg(title, ';') FROM d", "hers")
+	w.want(agent, "WITH i AS (INSERT INTO public.drafts (title, topic, user_id) VALUES ('a', 1, '"+user2+
+		"') RETURNING title) SELECT string_agg(title, ';') FROM i", "a")
+}
+
 func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 	for name, before := range map[string]string{
 		"row security was off": "SELECT 1",

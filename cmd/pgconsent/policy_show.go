@@ -74,6 +74,8 @@ type writeJSON struct {
 	Stamps    map[string]string `json:"stamps,omitempty"`
 	NewRows   string            `json:"new_rows,omitempty"`
 	Changed   string            `json:"changed_rows,omitempty"`
+	MayUpdate string            `json:"updatable_rows,omitempty"` // those of the rows that show
+	MayDelete string            `json:"deletable_rows,omitempty"`
 	LostSight bool              `json:"new_rows_are_hidden,omitempty"`
 }
 
@@ -204,6 +206,12 @@ func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
 		}
 		if w.Update {
 			shown.Update, shown.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
+		}
+		if w.Update && w.UpdateRows != nil {
+			shown.MayUpdate = policy.ReadableSQL(predicate.Check(w.UpdateRows, t.Relation))
+		}
+		if w.Delete && w.DeleteRows != nil {
+			shown.MayDelete = policy.ReadableSQL(predicate.Check(w.DeleteRows, t.Relation))
 		}
 		out.Write = shown
 	}
@@ -336,6 +344,14 @@ func (t tableJSON) write(s *session, w func(string, ...any)) {
 		}
 		if wr.Update != nil {
 			w("    UPDATE sets %s", strings.Join(wr.Update, ", "))
+		}
+		if wr.MayUpdate != "" {
+			w("    UPDATE changes, of the rows that show, those where")
+			w("      %s", wr.MayUpdate)
+		}
+		if wr.MayDelete != "" {
+			w("    DELETE takes, of the rows that show, those where")
+			w("      %s", wr.MayDelete)
 		}
 		for _, column := range sortedNames(wr.Stamps) {
 			w("    a new row's %s is %s, whatever they send", column, wr.Stamps[column])

@@ -21,7 +21,7 @@ func TestAggregatePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) != 5 || blocks[1][1] != "yaml" {
+	if len(blocks) != 6 || blocks[1][1] != "yaml" {
 		t.Fatalf("the page has %d blocks", len(blocks))
 	}
 	db := pgtest.Database(t)
@@ -40,6 +40,21 @@ func TestAggregatePage(t *testing.T) {
 		}
 		if got, want := told(agent, "SELECT count(*), sum(minutes) FROM visits"), "100\t1000"; got != want {
 			t.Errorf("all visits are %s, not %s", got, want)
+		}
+	}
+	none := "version: 1\nattributes: {}\n" + blocks[5][2]
+	for _, mode := range harness.Modes(enforced...) {
+		proxy := harness.Start(t, mode, harness.Database{Name: "none", DB: db, Policy: none, SearchPath: []string{"public"}}, nil)
+		agent := proxy.Agent(t, "agent", "none")
+		if got, want := told(agent, "SELECT clinic, count(*) FROM visits GROUP BY clinic"), "north\t65"; got != want {
+			t.Errorf("%s: visits in groups are %s, not %s", mode.Name, got, want)
+		}
+		for _, sql := range []string{"SELECT clinic FROM visits", "SELECT count(*) FROM (SELECT * FROM visits) AS x",
+			"WITH x AS (SELECT * FROM visits) SELECT count(*) FROM x", "SELECT count(*) FROM visits AS visible_visits",
+			"SELECT id FROM people WHERE EXISTS (SELECT FROM visits WHERE person = people.id)", "COPY visits TO STDOUT"} {
+			if a := harness.Ask(agent, sql); a.Code != "42501" {
+				t.Errorf("%s: %s: %q %s", mode.Name, sql, a.Code, a.Err)
+			}
 		}
 	}
 }

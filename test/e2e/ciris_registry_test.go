@@ -139,7 +139,7 @@ func (g *governed) settle(c *pgconn.PgConn) {
 func (g *governed) Exec(sql string) { g.Helper(); harness.Exec(g.T, g.db, sql) }
 
 func (g *governed) rows(c *pgconn.PgConn, user string) string {
-	return told(c, fmt.Sprintf(`SELECT count(*) > 0 FROM (SELECT * FROM interactions) AS i JOIN (VALUES %s) v (id) USING (id)`, g.ids(user)))
+	return told(c, fmt.Sprintf(`SELECT count(*) > 0 FROM interactions AS visible_i JOIN (VALUES %s) v (id) USING (id)`, g.ids(user)))
 }
 
 // ids are the keys of a user's interactions, which agents may know.
@@ -155,7 +155,7 @@ func (g *governed) shows(c *pgconn.PgConn, user string) string {
 	for _, column := range []string{"user_id", "channel_id", "communication_context", "communication_style",
 		"interaction_frequency", "feature_usage", "performance_metrics", "usage_statistics", "trend_analysis"} {
 		if told(c, fmt.Sprintf(
-			`SELECT count(%s) > 0 FROM (SELECT * FROM interactions) AS i JOIN (VALUES %s) v (id) USING (id)`, column, g.ids(user))) == "t" {
+			`SELECT count(%s) > 0 FROM interactions AS visible_i JOIN (VALUES %s) v (id) USING (id)`, column, g.ids(user))) == "t" {
 			out = append(out, column)
 		}
 	}
@@ -187,7 +187,7 @@ const (
 func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
-		g.want("without a record", told(agent, "SELECT (SELECT count(*) FROM users), count(*) FROM (SELECT * FROM interactions) AS i"), "0\t0")
+		g.want("without a record", told(agent, "SELECT (SELECT count(*) FROM users), count(*) FROM interactions AS visible_i"), "0\t0")
 		g.temporary(user)
 		g.want("TEMPORARY", g.shows(agent, user), essential)
 		g.want("its user", told(agent, "SELECT user_id FROM users"), user)
@@ -231,9 +231,9 @@ func TestCirisB_PurposesAndCategories(t *testing.T) {
 		g.want("for nothing", g.rows(idle, user), "f")
 		// A condition on a value that does not show is a condition on NULL.
 		g.want("asked for by its value", told(companion,
-			`SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE communication_style IS NOT NULL OR interaction_frequency > 0`), "0")
+			`SELECT count(*) FROM interactions AS visible_i WHERE communication_style IS NOT NULL OR interaction_frequency > 0`), "0")
 		g.want("an error of its value", told(companion,
-			`SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE 1 / (interaction_frequency - interaction_frequency) > 0`), "0")
+			`SELECT count(*) FROM interactions AS visible_i WHERE 1 / (interaction_frequency - interaction_frequency) > 0`), "0")
 	})
 }
 
@@ -347,7 +347,7 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g.degrade(rejected, consent.Anonymous)
 	g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900005, '" +
 		rejected + "', 'api_9', 'api', statement_timestamp()")
-	g.want("TEMPORARY to ANONYMOUS", told(agent, "SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE id = 900005"), "0")
+	g.want("TEMPORARY to ANONYMOUS", told(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900005"), "0")
 
 	g.clock("+ interval '48 hours'")
 	g.settle(agent)
@@ -366,7 +366,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		g.partner(user)
 		g.partner(other)
 		agent, cursor, snapshot := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "agent", "ciris")
-		query := "SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE user_id = '" + user + "' AND communication_style IS NOT NULL"
+		query := "SELECT count(*) FROM interactions AS visible_i WHERE user_id = '" + user + "' AND communication_style IS NOT NULL"
 		all := told(g.super, "SELECT count(*) FROM interactions WHERE user_id = '"+user+"'")
 		if _, err := agent.Prepare(context.Background(), "p", query, nil); err != nil {
 			g.Fatal(err)
@@ -458,7 +458,7 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 		g.ago(user, 1, 0)
 		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900002, '" +
 			user + "', 'api_9', 'api', statement_timestamp()")
-		g.want("a new row", told(agent, "SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE id = 900002"), "0")
+		g.want("a new row", told(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900002"), "0")
 		// A new partnership stops it: what was removed stays removed.
 		g.Exec("UPDATE interactions SET occurred_at = '2026-01-02' WHERE user_id = '" + later + "'")
 		g.want("before a new partnership", g.shows(agent, later), "user_id channel_id")
@@ -485,13 +485,13 @@ func TestCirisE_DecayCountsInGroups(t *testing.T) {
 		}
 		sum := "SELECT sum(interaction_frequency) FROM interactions"
 		want := told(g.super, sum+" WHERE user_id = ANY ('{"+strings.Join(g.users[:5], ",")+"}')")
-		g.want("one by one", told(agent, "SELECT count(interaction_frequency) FROM (SELECT * FROM interactions) AS i"), "0")
+		g.want("one by one", told(agent, "SELECT count(interaction_frequency) FROM interactions AS visible_i"), "0")
 		g.want("in groups, day 45", told(agent, sum), want)
 		g.ago(g.users[0], 61, 0)
 		g.want("four of them, and one at day 61", told(agent, "SELECT count(interaction_frequency) FROM interactions"), "")
 		g.partner(g.users[5])
 		g.want("a partner's own", told(agent,
-			"SELECT count(*) = count(interaction_frequency) FROM (SELECT * FROM interactions WHERE user_id = '"+g.users[5]+"') AS i"), "t")
+			"SELECT count(*) = count(interaction_frequency) FROM interactions AS visible_i WHERE user_id = '"+g.users[5]+"'"), "t")
 	})
 }
 

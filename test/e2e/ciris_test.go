@@ -126,7 +126,7 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 				t.Errorf("%s:\n%s\nwant\n%s", q[0], got, want)
 			}
 		}
-		if a, b := told(agent, `SELECT count(*) FROM interactions`), told(agent, `SELECT count(*) FROM (SELECT * FROM interactions) AS i`); a == b {
+		if a, b := told(agent, `SELECT count(*) FROM interactions`), told(agent, `SELECT count(*) FROM interactions AS visible_i`); a == b {
 			t.Errorf("anonymous users do not count: %s", a)
 		}
 		c.proxy.Tap().NoMarker(t)
@@ -146,11 +146,11 @@ func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 			{`SELECT DISTINCT channel_id FROM interactions ORDER BY 1`, `SELECT DISTINCT channel_id FROM interactions` + visible + ` ORDER BY 1`},
 			{`SELECT id, count(*) OVER (), sum(usage_statistics) OVER (ORDER BY id) FROM interactions ORDER BY id`,
 				`SELECT id, count(*) OVER (), sum(usage_statistics) OVER (ORDER BY id) FROM interactions` + visible + ` ORDER BY id`},
-			{`SELECT user_id, count(*) FROM (SELECT * FROM interactions) AS interactions GROUP BY user_id ORDER BY 1`,
+			{`SELECT user_id, count(*) FROM interactions AS visible_interactions GROUP BY user_id ORDER BY 1`,
 				`SELECT user_id, count(*) FROM interactions` + visible + ` GROUP BY 1 ORDER BY 1`},
-			{`WITH i AS (SELECT * FROM interactions) SELECT max(usage_statistics), min(user_id) FROM i`,
+			{`WITH i AS (SELECT * FROM interactions AS visible_i) SELECT max(usage_statistics), min(user_id) FROM i`,
 				`SELECT max(usage_statistics), min(user_id) FROM interactions` + visible},
-			{`SELECT count(*) FROM users u WHERE EXISTS (SELECT FROM interactions i WHERE i.user_id = u.user_id)`,
+			{`SELECT count(*) FROM users u WHERE EXISTS (SELECT FROM interactions visible_i WHERE visible_i.user_id = u.user_id)`,
 				`SELECT count(*) FROM users u` + visible + ` AND EXISTS (SELECT FROM interactions i WHERE i.user_id = u.user_id)`},
 			{`SELECT (SELECT usage_statistics FROM interactions i WHERE i.id = x.id) FROM interactions x ORDER BY id LIMIT 3`,
 				`SELECT usage_statistics FROM interactions` + visible + ` ORDER BY id LIMIT 3`},
@@ -299,7 +299,7 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 		a := harness.Ask(agent, `SELECT user_id, count(*) FROM interactions GROUP BY user_id`)
 		for _, word := range []string{"42501", `"public.interactions"`, "user_id stands inside count only",
 			"at least 5 subjects", "sum and avg of performance_benchmarks, usage_statistics",
-			"channel_type, date_trunc('month', occurred_at), trend_analysis", "FROM (SELECT * FROM interactions) AS interactions"} {
+			"channel_type, date_trunc('month', occurred_at), trend_analysis", "FROM interactions AS visible_interactions"} {
 			if !strings.Contains(a.Err, word) {
 				t.Errorf("the refusal does not say %q: %s", word, a.Err)
 			}
@@ -316,7 +316,7 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		FROM (SELECT * FROM users WHERE stream = 'ANONYMOUS' ORDER BY user_id LIMIT 4) u`
 	inModes(t, secret, func(t *testing.T, c *ciris) {
 		agent := c.agent(t)
-		const visible = ` FROM (SELECT * FROM interactions) AS interactions`
+		const visible = ` FROM interactions AS visible_interactions`
 		// Four anonymous users are on cli: whoever is counted there shows.
 		for _, what := range []string{`count(*)`, `sum(usage_statistics)`, `avg(performance_benchmarks)`} {
 			total := told(agent, `SELECT `+what+` FROM interactions WHERE channel_type = 'cli'`)

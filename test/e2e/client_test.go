@@ -141,6 +141,9 @@ func (c *psql) rows(sql string) ([]string, string) {
 			code = rest
 			continue
 		}
+		if strings.HasPrefix(line, "NOTICE:  ") { // it is no row
+			continue
+		}
 		first, _, _ := strings.Cut(line, "|")
 		list = append(list, first)
 	}

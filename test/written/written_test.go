@@ -168,13 +168,7 @@ func forms(m *instance.Migrated) []string {
 		if t.Aggregate != nil {
 			nodes = append(nodes, t.Aggregate.Rows)
 		}
-		if w := t.Write; w != nil {
-			for _, n := range []predicate.Node{w.InsertCheck, w.UpdateCheck} {
-				if n != nil {
-					nodes = append(nodes, n)
-				}
-			}
-		}
+		nodes = append(nodes, t.Write.Conditions()...)
 		for i, n := range nodes {
 			sql, signed := predicate.Inject(n, "r1")
 			say("inject %s %d, signed %v: %s", name, i, signed, sql)

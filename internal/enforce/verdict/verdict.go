@@ -258,8 +258,9 @@ type Effect struct {
 	// CommandTag is what the client gets as the command tag; "": what the server says.
 	CommandTag string
 
-	// Notice is one that the statement raises and that passes to the client; nil: none of a function's own does.
-	Notice *Notice
+	// Notices are those that the statement may raise and that pass to the client, each once. None else that a function
+	// raises does.
+	Notices []Notice
 
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it
 	// takes any other; its Text is that of the whole message.

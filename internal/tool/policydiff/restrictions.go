@@ -84,9 +84,15 @@ func writes(before, after *policy.Table) Change {
 		if w.Update {
 			out["update"] = strings.Join(w.Updatable, ", ")
 			out["what a changed row must be"] = predicate.Check(w.UpdateCheck, t.Relation)
+			if w.UpdateRows != nil {
+				out["which rows may be updated"] = predicate.Check(w.UpdateRows, t.Relation)
+			}
 		}
 		if w.Delete {
 			out["delete"] = ""
+			if w.DeleteRows != nil {
+				out["which rows may be deleted"] = predicate.Check(w.DeleteRows, t.Relation)
+			}
 		}
 		for _, s := range w.Stamps {
 			out["stamp of "+s.Column] = "'" + s.Value + "'"

@@ -1,0 +1,164 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// A column of type timestamp beside a time with a zone, as in `created >= now() - interval '7 days'`, is converted
+// itself, which no index serves and row security puts off. No cast of the other side means the same where clocks are
+// turned. So the rewriter adds a condition that an index serves, wide enough for every zone:
+//
+//	created >= (now() - interval '7 days')::timestamp - '2 days'::interval AND created >= now() - interval '7 days'
+//
+// A zone's offsets from UTC differ by less than two days, so the added condition holds wherever the other does.
+
+// timeWindow is such a condition, to be put in front of another.
+type timeWindow struct {
+	at   int32 // the byte where the other begins
+	sql  string
+	node *sqltext.Node
+	of   *sqltext.Node // the other
+}
+
+// noteTimeWindow notes the window of a comparison of an indexed column with a time near today.
+func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnRef, operator string, bounds ...*sqltext.Node) {
+	relation, stored := w.storedColumn(column)
+	if stored == nil || stored.TypeOID != 1114 || !slices.ContainsFunc(relation.Indexes,
+		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
+		return
+	}
+	name := ""
+	for _, part := range column.Fields {
+		if name != "" {
+			name += "."
+		}
+		name += catalog.QuoteIdent(part.GetString_().GetSval())
+	}
+	var conditions string
+	add := func(operator, shift string, bound *sqltext.Node) {
+		sql, kind, ok := w.nearZoned(bound, maxShifts)
+		if !ok || kind != "timestamptz" {
+			return
+		}
+		if conditions != "" {
+			conditions += " AND "
+		}
+		conditions += name + " OPERATOR(pg_catalog." + operator + ") ((" + sql + ")::pg_catalog.timestamp OPERATOR(pg_catalog." +
+			shift + ") '2 days'::pg_catalog.interval)"
+	}
+	switch operator {
+	case ">", ">=":
+		add(">=", "-", bounds[0])
+	case "<", "<=":
+		add("<=", "+", bounds[0])
+	default: // =, BETWEEN
+		add(">=", "-", bounds[0])
+		add("<=", "+", bounds[len(bounds)-1])
+	}
+	at := w.source.At(column.Location)
+	node := parseExpression(conditions)
+	if conditions == "" || node == nil || at < 0 {
+		return
+	}
+	w.timeWindows = append(w.timeWindows, timeWindow{at: w.source.Tokens[at].Start, sql: conditions, node: node, of: condition})
+}
+
+// addTimeWindows makes the edits.
+func (w *walker) addTimeWindows() {
+	for _, window := range w.timeWindows {
+		w.replace(window.at, window.at, window.sql+" AND ", func() {
+			window.of.Node = &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{Boolop: sqltext.AND_EXPR,
+				Args: []*sqltext.Node{window.node, {Node: window.of.Node}}}}
+		})
+	}
+}
+
+// maxShifts bounds the shifts and functions of one time.
+const maxShifts = 4
+
+// truncatedTo are units of date_trunc.
+var truncatedTo = []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"}
+
+// nearZoned writes a time near today again, with PostgreSQL's own functions, and tells its type: "date", "timestamp" or
+// "timestamptz". Such an expression names no column, fails for no value and has one value in a statement.
+func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok bool) {
+	if depth == 0 {
+		return "", "", false
+	}
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_SQLValueFunction:
+		switch x.SqlvalueFunction.Op {
+		case sqltext.SVFOP_CURRENT_DATE:
+			return "CURRENT_DATE", "date", true
+		case sqltext.SVFOP_CURRENT_TIMESTAMP:
+			return "CURRENT_TIMESTAMP", "timestamptz", true
+		}
+	case *sqltext.Node_A_Expr:
+		return w.shiftedTime(x.AExpr, depth)
+	case *sqltext.Node_TypeCast:
+		for _, kind := range []string{"date", "timestamp", "timestamptz"} {
+			if text, is := w.castConstant(n, kind); is {
+				near := datePattern.MatchString(text) || kind != "date" && timestampPattern.MatchString(text)
+				return catalog.QuoteLiteral(text) + "::pg_catalog." + kind, kind, near
+			}
+		}
+		if inner, _, ok := w.nearZoned(x.TypeCast.Arg, depth-1); ok && w.isOwnType(x.TypeCast.TypeName, "date") {
+			return "(" + inner + ")::pg_catalog.date", "date", true
+		}
+	case *sqltext.Node_FuncCall:
+		return w.nearCall(x.FuncCall, depth)
+	}
+	return "", "", false
+}
+
+// shiftedTime is nearZoned for a time from which days or an interval are taken, or to which they are added.
+func (w *walker) shiftedTime(x *sqltext.A_Expr, depth int) (sql, kind string, ok bool) {
+	operator := lastName(x.Name)
+	if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || operator != "+" && operator != "-" || x.Lexpr == nil {
+		return "", "", false
+	}
+	inner, kind, ok := w.nearZoned(x.Lexpr, depth-1)
+	if !ok {
+		return "", "", false
+	}
+	sql = "(" + inner + ") OPERATOR(pg_catalog." + operator + ") "
+	if days := x.Rexpr.GetAConst().GetIval(); days != nil {
+		return sql + strconv.Itoa(int(days.Ival)), kind, kind == "date" && 0 <= days.Ival && days.Ival <= maxDays
+	}
+	length, is := w.castConstant(x.Rexpr, "interval")
+	if !is || !intervalPattern.MatchString(length) {
+		return "", "", false
+	}
+	if kind == "date" {
+		kind = "timestamp"
+	}
+	return sql + catalog.QuoteLiteral(length) + "::pg_catalog.interval", kind, true
+}
+
+// nearCall is nearZoned for now() and its like, and for date_trunc of a time.
+func (w *walker) nearCall(f *sqltext.FuncCall, depth int) (sql, kind string, ok bool) {
+	schema, name, ok := qualifiedName(f.Funcname)
+	if !ok || schema != "pg_catalog" && (schema != "" || len(w.snap.FunctionsNamed("", name)) > 0) || f.Over != nil ||
+		f.FuncVariadic || f.AggStar {
+		return "", "", false
+	}
+	switch {
+	case len(f.Args) == 0 && slices.Contains([]string{"now", "transaction_timestamp", "statement_timestamp"}, name):
+		return "pg_catalog." + name + "()", "timestamptz", true
+	case name == "date_trunc" && len(f.Args) == 2:
+		unit, constant := constantString(f.Args[0])
+		inner, kind, ok := w.nearZoned(f.Args[1], depth-1)
+		if !ok || !constant || !slices.Contains(truncatedTo, unit) {
+			return "", "", false
+		}
+		if kind == "date" { // PostgreSQL prefers timestamptz
+			inner, kind = "("+inner+")::pg_catalog.timestamptz", "timestamptz"
+		}
+		return "pg_catalog.date_trunc(" + catalog.QuoteLiteral(unit) + ", " + inner + ")", kind, true
+	}
+	return "", "", false
+}
