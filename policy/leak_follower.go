@@ -212,7 +212,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 // must read only columns of the key, and values that are equal must be identical; else nil.
 func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relation) predicate.Node {
 	columns, known := predicate.RowColumns(part)
-	if !known || len(columns) == 0 || !readsNamedColumns(part) {
+	if !known || len(columns) == 0 || !readsNamedColumns(part, nil) {
 		return nil
 	}
 	to, alike := map[string]string{}, true

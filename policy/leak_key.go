@@ -116,30 +116,40 @@ func (d *writeDecl) collidesInSight(key catalog.Key, rows predicate.Node, r *cat
 // stamped column is not: the rule's condition on it does not apply to new rows.
 func (d *writeDecl) keyDecides(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
-	return known && len(columns) > 0 && readsNamedColumns(part) && !slices.ContainsFunc(columns, func(name string) bool {
+	return known && len(columns) > 0 && readsNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
 		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
 		return !hasExactEquality(r.Column(name)) || stamped || !slices.Contains(key.Equal, name)
 	})
 }
 
-// readsNamedColumns tells whether a part of a rule depends on nothing of the row itself but the columns that it names.
-func readsNamedColumns(n predicate.Node) bool {
+// readsNamedColumns tells whether a part of a rule depends on nothing of the row of r itself but the columns that it
+// names, and not on whether the row is there: links that lead nowhere from a free key may lead from the key of a hidden
+// row to subjects who have not consented. r is nil for a row that is there.
+func readsNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	all := func(parts []predicate.Node) bool {
-		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsNamedColumns(part) })
+		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsNamedColumns(part, r) })
 	}
 	switch n := n.(type) {
 	case predicate.Own, predicate.Tenant, predicate.Status, predicate.Grant, predicate.SQL, predicate.Visible:
 		return true
 	case predicate.Consent:
-		return n.Materialized == nil && len(n.Steps) > 0
+		return n.Materialized == nil && len(n.Steps) > 0 && (n.Required || !identifiesRow(n, r))
 	case predicate.All:
 		return all(n)
 	case predicate.Any:
 		return all(n)
 	case predicate.Not:
-		return readsNamedColumns(n.Node)
+		return readsNamedColumns(n.Node, r)
 	}
 	return false
+}
+
+// identifiesRow tells whether the links to a row's subjects begin at a key of the row.
+func identifiesRow(n predicate.Consent, r *catalog.Relation) bool {
+	from, _ := predicate.RowColumns(n)
+	return r != nil && slices.ContainsFunc(r.Unique, func(key catalog.Key) bool {
+		return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(from, name) })
+	})
 }
 
 // hasExactEquality tells whether equal values of a column are identical.
