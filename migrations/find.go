@@ -54,8 +54,11 @@ func (r *run) find(ctx context.Context, o Options) (Found, error) {
 			f.PublicOnDatabase = append(f.PublicOnDatabase, privilege)
 		}
 	}
+	// Those of another database's pgconsent are left alone, so that its --down can drop them; so are roles that cannot
+	// connect here.
 	f.KeepRoles, err = r.names(ctx, `SELECT r.rolname FROM pg_roles AS r
-		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) ORDER BY r.rolname`,
+		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) AND NOT `+isMarked+`
+			AND has_database_privilege(r.oid, current_database(), 'CONNECT') ORDER BY r.rolname`,
 		[]string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole})
 	if err != nil {
 		return fail(err)

@@ -4,8 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
+
+// roleMark begins the comment of each role that migrate has made, in whichever database.
+const roleMark = "pgconsent: "
+
+// isMarked is the condition that migrate has made a role of pg_roles AS r.
+const isMarked = "pg_catalog.starts_with(COALESCE(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), '" + roleMark + "')"
 
 // roles makes the roles that are missing and returns them. Roles that exist stay as they are: what is wrong with them is
 // for doctor to say.
@@ -40,7 +46,9 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 			missing = append(missing, s)
 			continue
 		}
-		if err := r.exec(ctx, s); err != nil {
+		comment := Statement{"COMMENT ON ROLE " + quoteIdent(role.name) + " IS " + catalog.QuoteLiteral(roleMark+role.why),
+			"It tells pgconsent in other databases of this server whose role it is."}
+		if err := r.execAll(ctx, []Statement{s, comment}); err != nil {
 			return nil, err
 		}
 		made = append(made, role.name)
@@ -66,6 +74,16 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 		return nil, &MissingRights{missing}
 	}
 	return made, nil
+}
+
+// neededElsewhere tells whether one of the roles owns something in another database of the server, or has rights there:
+// then the others are needed there as well, although nothing may depend on them.
+func (r *run) neededElsewhere(ctx context.Context, o Options) (needed bool, err error) {
+	err = r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_shdepend AS d JOIN pg_catalog.pg_roles AS r ON r.oid = d.refobjid
+		WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND r.rolname = ANY ($1::text[]) AND d.dbid <> 0
+			AND d.dbid <> (SELECT b.oid FROM pg_catalog.pg_database AS b WHERE b.datname = pg_catalog.current_database()))`,
+		o.roles()).Scan(&needed)
+	return needed, err
 }
 
 // isMember tells whether the migrating role could give objects to role. A role that does not exist has no members.
@@ -110,12 +128,14 @@ func (r *run) joinOwners(ctx context.Context, o Options, f Found) (release func(
 	return func() error { return r.execAll(ctx, after) }, r.execAll(ctx, statements)
 }
 
+// madeRoles are the roles that migrate has made in this database.
 func (r *run) madeRoles(ctx context.Context) ([]string, error) {
-	rows, err := r.tx.Query(ctx, "SELECT r.name FROM pgconsent.installed_role AS r ORDER BY r.name")
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return r.names(ctx, "SELECT m.name FROM pgconsent.installed_role AS m ORDER BY m.name")
+}
+
+// markedRoles are the roles of this database that migrate has made, here or in another database of the server.
+func (r *run) markedRoles(ctx context.Context, o Options) ([]string, error) {
+	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+isMarked+" ORDER BY 1", o.roles())
 }
 
 func (r *run) databaseIdent(ctx context.Context) string {

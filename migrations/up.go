@@ -247,10 +247,21 @@ func (r *run) down(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	marked, err := r.markedRoles(ctx, o)
+	if err != nil {
+		return err
+	}
+	needed, err := r.neededElsewhere(ctx, o)
+	if err != nil {
+		return err
+	}
 	if err := r.removeBase(ctx, have); err != nil {
 		return err
 	}
-	for _, role := range made {
+	if needed {
+		return nil
+	}
+	for _, role := range slices.Compact(slices.Sorted(slices.Values(append(made, marked...)))) {
 		if _, err := r.try(ctx, Statement{"DROP ROLE IF EXISTS " + quoteIdent(role),
 			"Drop the role, unless another database needs it."}, "2BP01", "42501", "55006"); err != nil {
 			return err

@@ -289,6 +289,45 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 	}
 }
 
+// The roles of one database's pgconsent get no rights by name in another one, and go with the last database that has
+// them, whichever made them.
+func TestRolesOfSeveralDatabases(t *testing.T) {
+	ctx := context.Background()
+	roles := func(prefix string) migrations.Options {
+		return migrations.Options{AgentRole: prefix + "_agent", ControlRole: prefix + "_control", ReaderRole: prefix + "_reader", RowsRole: prefix + "_rows"}
+	}
+	install := func(o migrations.Options) *world {
+		w := newWorld(t)
+		w.exec(w.super, "ALTER ROLE app_owner CREATEROLE")
+		w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
+		if err := migrations.Up(ctx, w.owner, o, w.plan); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	down := func(w *world, o migrations.Options) {
+		if err := migrations.Down(ctx, w.owner, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two := roles("several_one"), roles("several_two")
+	first := install(one)
+	second := install(two)
+	third := install(one)
+	const there = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'several\\_%'"
+	first.want(first.super, "SELECT count(*) FROM pg_database, aclexplode(datacl) AS x WHERE datname = current_database() AND "+
+		"x.grantee::regrole::text LIKE 'several\\_%' AND x.privilege_type <> 'CONNECT'", "0")
+	second.want(second.super, "SELECT count(*) FROM pg_database, aclexplode(datacl) AS x WHERE datname = current_database() AND "+
+		"x.grantee::regrole::text LIKE 'several\\_one%'", "0")
+	first.want(first.super, there, "8")
+	down(second, two)
+	first.want(first.super, there, "4")
+	down(first, one)
+	first.want(first.super, there, "4")
+	down(third, one)
+	first.want(first.super, there, "0")
+}
+
 // A role that may not do all that is needed is told what to ask for.
 func TestMissingRightsAreNamed(t *testing.T) {
 	tier.All(t)
