@@ -146,6 +146,20 @@ func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalo
 				"not theirs to write", r.Name, column.Name)
 		}
 	}
+	if !out.Insert || !decl.allColumns {
+		return
+	}
+	for _, key := range r.Unique { // a row without its natural key is of little use
+		for _, name := range key.Columns {
+			column := r.Column(name)
+			if column != nil && !column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
+				!slices.Contains(out.Insertable, name) {
+				c.warn(decl.place, "agents insert rows into %s without %s, which is part of the key %s: a collision would tell that a "+
+					"hidden row exists. Say accept: [%s] and name it under columns, or let the key begin with the columns that say "+
+					"whose row it is", r.Name, name, key.Name, acceptConflicts)
+			}
+		}
+	}
 }
 
 // writableColumns works out the columns of each command. withheld is the number of withheld writes before this table.

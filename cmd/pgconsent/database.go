@@ -140,7 +140,7 @@ func (t target) compile(snap *catalog.Snapshot) (compiledPolicy, error) {
 	}
 	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
-		return compiledPolicy{}, err
+		return compiledPolicy{snapshot: snap}, err
 	}
 	roles := t.config.Roles
 	return compiledPolicy{p, snap, rls.Generate(p, snap,

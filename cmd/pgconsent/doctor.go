@@ -57,8 +57,8 @@ func (d doctorCmd) Run(s *session) error {
 		}
 		roles := t.config.Roles
 		subject := doctor.Target{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
-			RowsRole: roles.Rows,
-			Policy:   built.policy, Snapshot: built.snapshot, Plan: built.plan}
+			RowsRole: roles.Rows, Owners: append([]string{}, t.config.Owners...),
+			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
 		found, err := doctor.Examine(s.ctx, t.conn, subject)
 		if err != nil {
 			return err

@@ -103,11 +103,21 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 		return v.takeProblems(err)
 	}
 	built, err := s.compile(t)
-	if err != nil {
+	var problems policy.Errors
+	if err != nil && !errors.As(err, &problems) {
 		return v.takeProblems(err)
 	}
+	around, failed := s.lintContext(t)
+	if failed != nil {
+		return failed
+	}
+	if err != nil { // one run says everything
+		more, warnings := policy.LintRest(doc, built.snapshot, around, problems, policy.WithViews(rewrite.Definition))
+		v.Warnings = append(v.Warnings, warnings...)
+		return v.takeProblems(append(problems, more...))
+	}
 	v.Version = built.policy.Version()
-	warnings, err := s.warnings(t, doc, built)
+	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
 		return v.takeProblems(err)
@@ -127,6 +137,15 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 
 // warnings returns what in a policy is allowed and unwise.
 func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
+	around, err := s.lintContext(t)
+	if err != nil {
+		return nil, err
+	}
+	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+}
+
+// lintContext is what warnings about a policy depend on besides the schema.
+func (s *session) lintContext(t target) (policy.LintContext, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
 		UnknownOperator: rewrite.UnknownOperator}
 	for name, a := range t.agents {
@@ -139,18 +158,16 @@ func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy)
 	}
 	var err error
 	if around.Grants, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
-		return nil, err
+		return around, err
 	}
 	if around.FunctionUses, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
-		return nil, err
+		return around, err
 	}
 	if around.Triggers, err = pgcatalog.Triggers(s.ctx, t.conn); err != nil {
-		return nil, err
+		return around, err
 	}
-	if around.Defaults, err = pgcatalog.Defaults(s.ctx, t.conn); err != nil {
-		return nil, err
-	}
-	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+	around.Defaults, err = pgcatalog.Defaults(s.ctx, t.conn)
+	return around, err
 }
 
 // same reports whether two results would print alike.

@@ -47,6 +47,8 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 		{"does not load", "version: 1\ntables: { notes: { row: open } }\n", exitError, 2, []string{`policy.yaml:2:20: unknown key "row"`, "2 problems"}},
 		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), exitError,
 			1, []string{`has no table "note"`, "1 problem, compared with databases one, two"}},
+		{"does not fit, and more", strings.Replace(guardedPolicy, "notes:", "note: { rows: open }\n  notes:", 1), exitError,
+			1, []string{`has no table "note"`, "warning: ", "1 problem, compared with databases one, two"}},
 		{"warnings", guardedPolicy, exitOK, 0, []string{
 			"ok for databases one, two, version ", "warning: ", "REVOKE ALL ON public.attic FROM PUBLIC;",
 			`CREATE INDEX CONCURRENTLY ON public.notes (user_id);`}},

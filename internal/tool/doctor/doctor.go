@@ -59,6 +59,8 @@ type Target struct {
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan // of the configured policy
 
+	Owners []string // logins that pass through the proxy unchanged; nil: other logins are not looked at
+
 	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
 	ProbeTime    time.Duration   // for each statement of [Probe]; 0: 30 s
 
@@ -89,6 +91,7 @@ var checks = []check{
 	{"policies", "no row policy of others bears on our roles", checkPolicies},
 	{"views", "our views of protected tables belong to the reader", checkViews},
 	{"functions", "functions run with the rights they should", checkFunctions},
+	{"logins", "no login but the owners' reads protected tables past the proxy", checkLoginsBeside},
 	{"reach", "nothing of others is in reach of agents", checkReach},
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},

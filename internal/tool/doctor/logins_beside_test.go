@@ -1,0 +1,47 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
+)
+
+// A login that could read protected tables without the proxy is told, with the tables; owners and others are not.
+func TestLoginsBesideTheProxy(t *testing.T) {
+	db := safe(t)
+	defer pgtest.Lock(t, "roles")()
+	conn := db.Connect(t, "postgres")
+	s, err := compile(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, conn, `CREATE ROLE beside_reader LOGIN; CREATE ROLE beside_owner LOGIN; CREATE ROLE beside_group NOLOGIN;
+		CREATE ROLE beside_member LOGIN IN ROLE beside_group; CREATE ROLE beside_none LOGIN; CREATE ROLE beside_column LOGIN`)
+	t.Cleanup(func() {
+		for _, role := range []string{"beside_reader", "beside_owner", "beside_member", "beside_group", "beside_none", "beside_column"} {
+			exec(t, conn, "DROP OWNED BY "+role+"; DROP ROLE "+role)
+		}
+	})
+	exec(t, conn, `GRANT SELECT ON people, memories TO beside_reader; GRANT SELECT ON people TO beside_owner, beside_group; GRANT SELECT (id) ON people TO beside_column`)
+	said := func(owners []string) string {
+		s.Owners = owners
+		out := ""
+		for _, f := range examine(t, db, s) {
+			if f.ID == "login_beside" && f.Severity == doctor.Warning && strings.HasPrefix(f.What, "beside_") {
+				out += f.What + "\n"
+			}
+		}
+		return out
+	}
+	const ends = " past the proxy, every row of them\n"
+	want := "beside_column can log in on the server and read people" + ends + "beside_member can log in on the server and read people" + ends +
+		"beside_reader can log in on the server and read memories, people" + ends
+	if got := said([]string{"beside_owner"}); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := said(nil); got != "" {
+		t.Errorf("a running proxy says %s", got)
+	}
+}

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// LintRest says what else there is to say about a policy that does not compile, so that one run of a check tells
+// everything: it leaves out the tables and views that the problems are about, and those that then do not compile for
+// want of them, and lints the rest. more are problems of views that read no table that is left out.
+func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
+	warnings []*Error) {
+	left := *doc
+	left.tables, left.views = slices.Clone(doc.tables), slices.Clone(doc.views)
+	gone := map[string]bool{} // tables that are left out, by their written names
+	for {
+		sections := doc.sections()
+		about := func(at place) bool {
+			return slices.ContainsFunc(problems, func(e *Error) bool { return sectionOf(sections, e) == at })
+		}
+		before := len(left.tables) + len(left.views)
+		left.tables = slices.DeleteFunc(left.tables, func(d tableDecl) bool {
+			gone[d.name] = gone[d.name] || about(d.place)
+			return about(d.place)
+		})
+		left.views = slices.DeleteFunc(left.views, func(d viewDecl) bool { return about(d.place) })
+		if len(left.tables)+len(left.views) == before { // the problems are elsewhere
+			return more, nil
+		}
+		c, _, err := compile(&left, snap, options)
+		if err != nil {
+			problems = c.sorted()
+			for _, e := range problems {
+				i := slices.IndexFunc(doc.views, func(d viewDecl) bool { return d.place == sectionOf(sections, e) })
+				if i >= 0 && !readsGone(snap, doc.views[i].name, gone) {
+					more = append(more, e)
+				}
+			}
+			continue
+		}
+		found, err := Lint(&left, snap, context, options...)
+		if err != nil {
+			return more, nil
+		}
+		for _, w := range found { // not those about what is not listed, which it may be
+			if at := sectionOf(sections, w); at != (place{}) {
+				warnings = append(warnings, w)
+			}
+		}
+		return more, warnings
+	}
+}
+
+// sections are the places where the policy begins to speak of a table, a view, a function or an attribute.
+func (d *Document) sections() []place {
+	var out []place
+	for _, t := range d.tables {
+		out = append(out, t.place)
+	}
+	for _, v := range d.views {
+		out = append(out, v.place)
+	}
+	for _, f := range d.functions {
+		out = append(out, f.place)
+	}
+	for _, a := range d.attributes {
+		out = append(out, a.place)
+	}
+	slices.SortFunc(out, comparePlaces)
+	return out
+}
+
+// sectionOf is the last section that begins before what is said; none for what is said about the whole file.
+func sectionOf(sections []place, e *Error) place {
+	at := place{File: e.File, Line: e.Line, Column: e.Column}
+	found := place{}
+	for _, s := range sections {
+		if s.File == at.File && comparePlaces(s, at) <= 0 {
+			found = s
+		}
+	}
+	return found
+}
+
+func comparePlaces(a, b place) int {
+	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+}
+
+// readsGone tells whether a view reads a table that is left out, or may.
+func readsGone(snap *catalog.Snapshot, view string, gone map[string]bool) bool {
+	schema, name := "", view
+	if i := strings.IndexByte(view, '.'); i >= 0 {
+		schema, name = view[:i], view[i+1:]
+	}
+	found, ok := snap.ResolveRelation(schema, name)
+	r, there := snap.Relation(found)
+	return !ok || !there || slices.ContainsFunc(r.Reads, func(read catalog.Read) bool {
+		return gone[read.Relation.Name] || gone[read.Relation.String()]
+	})
+}

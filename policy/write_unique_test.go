@@ -1,0 +1,51 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// A key that INSERTs silently leave out is worth a warning; so are warnings beside an error.
+func TestKeysThatInsertsLeaveOut(t *testing.T) {
+	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
+		Name: catalog.Name{Schema: "public", Name: "t"}, Kind: catalog.Table, PrimaryKey: []string{"id"},
+		Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}},
+			{Name: "t_email_key", Columns: []string{"email"}, Equal: []string{"email"}, NullsDistinct: []string{"email"}}},
+		Columns: []catalog.Column{{Name: "id", Type: "uuid", NotNull: true, Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"},
+			{Name: "email", Type: "text"}, {Name: "note", Type: "text"}},
+	}}})
+	const left = "agents insert rows into public.t without email, which is part of the key t_email_key"
+	for table, want := range map[string]string{
+		"write: { commands: [insert] }":                                                      left,
+		"write: { commands: [insert], accept: [conflicts] }":                                 "",
+		"write: { commands: [insert], columns: [note] }":                                     "",
+		"write: { commands: [update] }":                                                      "",
+		"write: { commands: [insert] } }\n  none: { rows: open":                              left,
+		"write: { commands: [insert], stamp: { email: { value: x } }, accept: [conflicts] }": "",
+	} {
+		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { rows: [ { own: { column: owner, is: user } } ], "+table+" }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := policy.Lint(doc, snap, policy.LintContext{})
+		if broken := strings.Contains(table, "none"); (err != nil) != broken {
+			t.Errorf("%s: %v", table, err)
+		}
+		if err != nil {
+			var more policy.Errors
+			if more, warnings = policy.LintRest(doc, snap, policy.LintContext{}, err.(policy.Errors)); len(more) > 0 {
+				t.Errorf("%s: %v", table, more)
+			}
+		}
+		said := ""
+		for _, w := range warnings {
+			said += w.Error() + "\n"
+		}
+		if want == "" && strings.Contains(said, "without email") || !strings.Contains(said, want) {
+			t.Errorf("%s: %s", table, said)
+		}
+	}
+}
