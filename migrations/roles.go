@@ -135,7 +135,8 @@ func (r *run) madeRoles(ctx context.Context) ([]string, error) {
 
 // markedRoles are the roles of this database that migrate has made, here or in another database of the server.
 func (r *run) markedRoles(ctx context.Context, o Options) ([]string, error) {
-	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+isMarked+" ORDER BY 1", o.roles())
+	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+isMarked+" ORDER BY 1",
+		o.roles())
 }
 
 func (r *run) databaseIdent(ctx context.Context) string {

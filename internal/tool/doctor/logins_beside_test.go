@@ -24,7 +24,8 @@ func TestLoginsBesideTheProxy(t *testing.T) {
 			exec(t, conn, "DROP OWNED BY "+role+"; DROP ROLE "+role)
 		}
 	})
-	exec(t, conn, `GRANT SELECT ON people, memories TO beside_reader; GRANT SELECT ON people TO beside_owner, beside_group; GRANT SELECT (id) ON people TO beside_column`)
+	exec(t, conn, `GRANT SELECT ON people, memories TO beside_reader; GRANT SELECT ON people TO beside_owner, beside_group;
+		GRANT SELECT (id) ON people TO beside_column`)
 	said := func(owners []string) string {
 		s.Owners = owners
 		out := ""
