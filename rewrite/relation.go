@@ -407,6 +407,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: helpersRunUserCode(t)}
 	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(),
 		hasMaterializedConsent(t)
+	f.hasHashedPart = f.hasSignedView && predicate.HasHashedPart(t.Rows, t.Relation)
 	if t.Columns != nil {
 		f.isPlain = t.Columns.Plain
 		f.view, f.keyFunction = rowViewName(t.Relation.Name, mode), newKeyFunction(t, mode)

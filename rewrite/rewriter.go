@@ -216,9 +216,9 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		return result, w.refused
 	}
 	result.Text = text
-	result.UseHash = grouped || !signedPath && w.wantsHashHint(tree)
-	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.wantsIndexHint(tree, signedPath)
 	result.EstimateRows = w.rowHintTables(tree, signedPath)
+	result.UseHash = grouped || (!signedPath || len(result.EstimateRows) == 0 && w.readsHashedParts(tree)) && w.wantsHashHint(tree)
+	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.wantsIndexHint(tree, signedPath)
 	if before := w.omittedMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
@@ -385,6 +385,7 @@ type fragment struct {
 
 	hashSets      []predicate.Set // of the hashed form of the row policy
 	hasSignedView bool            // there is a signed view
+	hasHashedPart bool            // the signed view has parts that are sets where the text has the hint
 	// row security compares a materialized answer, where the signed view looks at the subjects
 	materialized     bool
 	aggregate        *policy.Aggregate // some rows count in groups only

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
@@ -91,6 +93,42 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 		}
 	}
 	return fits && rows >= minRowsForHash && probes > sets
+}
+
+// readsHashedParts tells whether the text reads all of a table whose signed view has parts that may be sets. Where a
+// condition of its own may narrow the table by an index, PostgreSQL knows better by how much, and chooses. EXISTS does
+// not count: it needs one row, which an index may find.
+func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
+	inExists := map[*sqltext.RangeVar]bool{}
+	sqltext.Walk(tree, func(m proto.Message) bool {
+		s, is := m.(*sqltext.SubLink)
+		if is && s.SubLinkType == sqltext.EXISTS_SUBLINK {
+			relations, _ := sqltext.Relations(s)
+			for _, rv := range relations {
+				inExists[rv] = true
+			}
+		}
+		return true
+	})
+	visits, found := w.estimateVisits(tree, false), false
+	for _, ref := range w.references {
+		if ref.fragment == nil || inExists[ref.rangeVar] || !w.hasHashedPart(ref.fragment) {
+			continue
+		}
+		if visits.rows[ref] < visits.size(ref) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// hasHashedPart tells whether the signed view of a table, or of one that a view reads, has parts that may be sets.
+func (w *walker) hasHashedPart(f *fragment) bool {
+	return f.hasHashedPart || slices.ContainsFunc(f.viewTables, func(name catalog.Name) bool {
+		of := w.fragments[name]
+		return of != nil && of.hasHashedPart
+	})
 }
 
 // partitionCount is how many tables hold the rows of one.

@@ -47,7 +47,7 @@ func (f canaries) objects() []Object {
 		Canary(), f.agent, predicate.Policy(canaryRows, canary)))
 	o.grant(rightsOn("TABLE", one(Canary()), one(f.agent), "", "SELECT"))
 	if len(f.signed) > 0 {
-		rows, _ := predicate.Flat(canaryRows, signedAlias)
+		rows, _ := predicate.Flat(canaryRows, canary, signedAlias)
 		f.signedView(o, &policy.Table{Relation: canary}, rows)
 	}
 	const whyDrop = "Take what is over the canary away."

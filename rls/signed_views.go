@@ -21,7 +21,7 @@ const signedAlias = "pgconsent_row"
 func signedTables(p *policy.Policy) []signedTable {
 	var out []signedTable
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, signedAlias); ok && t.HasPlainColumns() && predicate.HasSignedView(t.Rows, t.Relation) {
+		if rows, ok := predicate.Flat(t.Rows, t.Relation, signedAlias); ok && t.HasPlainColumns() && predicate.HasSignedView(t.Rows, t.Relation) {
 			out = append(out, signedTable{t, rows})
 		}
 	}

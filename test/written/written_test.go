@@ -175,7 +175,7 @@ func forms(m *instance.Migrated) []string {
 			say("direct %s %d: %s", name, i, predicate.Direct(n, "t", map[string]string{"user": "it's one", "tenant": "t1", "me": "1"}))
 			numbered := predicate.Parameters{First: 3}
 			say("numbered %s %d: %s %q", name, i, numbered.Direct(n, "t"), numbered.Names)
-			if flat, ok := predicate.Flat(n, "t"); ok {
+			if flat, ok := predicate.Flat(n, t.Relation, "t"); ok {
 				say("flat %s %d, signed view %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
 			}
 			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))

@@ -246,8 +246,8 @@ func TestFormsAgree(t *testing.T) {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
 		}
-		if flatSQL, ok := predicate.Flat(n, "items"); ok {
-			for _, hint := range []string{"", predicate.UseIndexHint} {
+		if flatSQL, ok := predicate.Flat(n, items, "items"); ok {
+			for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_signed.sealed()) AND " + flatSQL); got != want {
 					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
 				}

@@ -1,23 +1,54 @@
 package predicate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Flat writes n as the condition of a signed view, whose row is called alias: with EXISTS and NOT EXISTS, which the
+// Flat writes n as the condition of a signed view of rel, whose row is called alias: with EXISTS and NOT EXISTS, which the
 // planner turns into joins. It means the same as [Policy]. It does not enforce anything by itself: the planner may
 // evaluate other conditions of the statement before it, and these must be leak-safe, see package rewrite.
 //
 // The second result is false for a node that has no such form.
-func Flat(n Node, alias string) (string, bool) {
+func Flat(n Node, rel *catalog.Relation, alias string) (string, bool) {
 	if !hasFlatForm(n) {
 		return "", false
 	}
-	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(attributesToGuard(n)), w.writeParts(n, catalog.QuoteIdent(alias),
-		w.withUseIndexHint)), " AND "), true
+	w := writer{policy: true, form: flat, prefix: prefixFor(alias), row: rel}
+	row := catalog.QuoteIdent(alias)
+	if HasHashedPart(n, rel) {
+		return strings.Join(append(guards(attributesToGuard(n)), w.hashedParts(n, row)...), " AND "), true
+	}
+	return strings.Join(append(guards(attributesToGuard(n)), w.writeParts(n, row, w.withUseIndexHint)), " AND "), true
+}
+
+// HasHashedPart tells whether the condition of a signed view has parts that [UseHashHint] turns into sets.
+func HasHashedPart(n Node, rel *catalog.Relation) bool {
+	parts := Conjuncts(n)
+	joins, _ := countJoins(parts)
+	return joins > 1 && hasFlatForm(n) && !slices.ContainsFunc(parts,
+		func(part Node) bool { return joinDepth(part) > 0 && !hashable(part, rel) })
+}
+
+// hashedParts writes parts of which several read other tables: each by look-ups, or where the text has [UseHashHint] as
+// a set. None becomes a join: of several the planner misjudges how many rows come out (see innerRow), also of those that
+// lead to one row, where a statement reads two such views. Look-ups it counts for each row, also where it will hash
+// (cost_subplan of an AlternativeSubPlan), and joins tables in any order to have fewer rows. A set it reckons with once.
+func (w *writer) hashedParts(n Node, row string) []string {
+	var out []string
+	for _, part := range Conjuncts(n) {
+		text := w.withUseIndexHint(part, row)
+		if joinDepth(part) > 0 {
+			w.form = hashed
+			set := w.write(part, row)
+			w.form = flat
+			text = "CASE WHEN pgconsent_signed.use_hash() THEN " + set + " ELSE (" + text + ") IS TRUE END"
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // hasFlatForm tells whether Flat can write n.

@@ -55,7 +55,7 @@ func TestRowsAreReckonedWith(t *testing.T) {
 		{"the same beside another table", "kind AS k JOIN doc AS t ON t.kind = k.id",
 			predicate.Visible{Relation: person, Column: "id", From: "person", Rows: guarded}},
 	} {
-		condition, ok := predicate.Flat(c.n, "t")
+		condition, ok := predicate.Flat(c.n, nil, "t")
 		if !ok {
 			t.Fatal(c.name)
 		}

@@ -198,9 +198,10 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
 			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", w.Attributes), r.super, "", false},
 		}
-		if flat, ok := predicate.Flat(compiled.Rows, "pgconsent_row"); ok {
+		if flat, ok := predicate.Flat(compiled.Rows, compiled.Relation, "pgconsent_row"); ok {
 			r.flat++
-			forms = append(forms, form{"flat", selects + " AS pgconsent_row WHERE " + flat, r.super, "", false})
+			forms = append(forms, form{"flat", selects + " AS pgconsent_row WHERE " + flat, r.super, "", false},
+				form{"flat, sets", selects + " AS pgconsent_row WHERE " + flat, r.super, predicate.UseHashHint, false})
 		}
 		for _, form := range forms {
 			got, now := r.rows(form.conn, form.hint, form.sql, form.signed)

@@ -88,7 +88,7 @@ func TestFormsAreWritten(t *testing.T) {
 // formsOf are what a rule becomes, and what is asked about it.
 func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	inject, signed := predicate.Inject(n, "r")
-	flat, hasSignedView := predicate.Flat(n, "t")
+	flat, hasSignedView := predicate.Flat(n, of, "t")
 	numbered := predicate.Parameters{First: 2}
 	direct := numbered.Direct(n, "t")
 	columns, known := predicate.RowColumns(n)
