@@ -68,7 +68,7 @@ func (b *batch) release() {
 		}
 	}
 	if refused {
-		b.rewrite()
+		b.replaceRefused()
 	}
 }
 
@@ -91,8 +91,8 @@ func releaseEntry(e entry) *sqlstate.Error {
 	return nil
 }
 
-// rewrite puts the refused forms in the place of messages that were refused after they were staged.
-func (b *batch) rewrite() {
+// replaceRefused puts the refused forms in the place of messages that were refused after they were staged.
+func (b *batch) replaceRefused() {
 	old := b.out
 	b.out = make([]byte, 0, len(old))
 	for i := range b.items {
@@ -238,7 +238,7 @@ func (r *requests) startSending(items []item) []entry {
 			continue
 		}
 		if dropsSeal(it.entry) {
-			r.seal.dropped()
+			r.seal.noteDropped()
 		}
 		e := it.entry.base()
 		e.sent = now

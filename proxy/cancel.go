@@ -95,10 +95,10 @@ func (c *cancels) ownerServers() []Upstream {
 }
 
 // serveCancel reads the rest of a CancelRequest of n bytes and forwards it: with the server's own key if it names an
-// agent's session, unchanged if not. As in PostgreSQL there is no answer. The client's socket is closed after the server
-// has closed its own, since clients wait for that.
+// agent's session, unchanged if not. As in PostgreSQL there is no answer. The client's socket is closed after the
+// server has closed its own, since clients wait for that.
 func (c *conn) serveCancel(n int) error {
-	if n < 8 || n > maxCancel-8 {
+	if n < 8 || n > maxCancelBytes-8 {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of cancel request")
 	}
 	body := make([]byte, n)

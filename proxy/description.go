@@ -28,7 +28,7 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 	end := bytes.IndexByte(have, 0)
 	if end < 0 || len(have) < end+1+columnTail {
 		if len(have) == o.tail.bytes || len(have) > maxColumn {
-			return false, desync(errDescription)
+			return false, desyncError(errDescription)
 		}
 		return true, nil
 	}
@@ -42,7 +42,7 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 	o.tail.bytes -= n
 	o.tail.columns--
 	if o.tail.columns == 0 && o.tail.bytes > 0 {
-		return false, desync(errDescription)
+		return false, desyncError(errDescription)
 	}
 	return false, nil
 }

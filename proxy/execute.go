@@ -19,9 +19,9 @@ func (e *executeEntry) answer(o *answers, typ byte, length int) (known bool, err
 	switch typ {
 	case 'C': // CommandComplete
 		e.completeStatement(o)
-		return true, o.executed(e)
+		return true, o.endExecute(e)
 	case 's': // PortalSuspended
-		return true, o.executed(e)
+		return true, o.endExecute(e)
 	case 'I': // EmptyQueryResponse
 		o.succeed()
 		return true, nil
@@ -42,9 +42,9 @@ func (r *requests) execute(body []byte) error {
 		return err
 	}
 	if p == nil || !r.ledger.isUsable(p) {
-		refused := noPortal(name)
+		refused := noPortalError(name)
 		if p != nil {
-			refused = notRunnable(name)
+			refused = notRunnableError(name)
 		}
 		r.refuse(e, refused, nil, nil)
 		return nil

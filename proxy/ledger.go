@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting for
-// room never waits for answers that the server keeps back.
+// maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting
+// for room never waits for answers that the server keeps back.
 const maxInFlight = 10_000
 
 // ledger has what was sent to the server and is not answered yet, in order, and what the session's names of statements
@@ -233,8 +233,8 @@ func (l *ledger) beginsLate(entries []entry) bool {
 	return false
 }
 
-// sealed notes the seal that the session has from now on.
-func (l *ledger) sealed(s verdict.Seal) {
+// noteSeal notes the seal that the session has from now on.
+func (l *ledger) noteSeal(s verdict.Seal) {
 	l.mu.Lock()
 	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
@@ -250,8 +250,8 @@ func (l *ledger) sealOutOfTime() {
 	}
 }
 
-// ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because it
-// is idle and the proxy drains, or because the next transaction begins too late for the seal.
+// ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because
+// it is idle and the proxy drains, or because the next transaction begins too late for the seal.
 func (l *ledger) ready(status byte) (drained, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

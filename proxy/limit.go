@@ -18,7 +18,7 @@ import (
 // portalNotRunnable is PostgreSQL's SQLSTATE for a portal that an error has ended while it ran.
 const portalNotRunnable sqlstate.Code = "55000"
 
-func notRunnable(name string) *sqlstate.Error {
+func notRunnableError(name string) *sqlstate.Error {
 	return sqlstate.New(portalNotRunnable, sqlstate.ReasonNone, "portal \"%s\" cannot be run", name)
 }
 
@@ -103,9 +103,9 @@ func (o *answers) waitForCancel() *sqlstate.Error {
 	return nil
 }
 
-// executed ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
+// endExecute ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
 // behind it, the server is to fail in its place.
-func (o *answers) executed(e *executeEntry) *sqlstate.Error {
+func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
 	if o.cut.of != nil && !e.synced {
 		return o.undoResult((*refusal).execute, false)
 	}
@@ -113,11 +113,11 @@ func (o *answers) executed(e *executeEntry) *sqlstate.Error {
 	return nil
 }
 
-// undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed: with
-// the refused form of a message, and a Sync behind it where the client's was answered already.
+// undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed:
+// with the refused form of a message, and a Sync behind it where the client's was answered already.
 func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
 	if o.cut.undone {
-		return desync(errors.New("the server did not fail where it must"))
+		return desyncError(errors.New("the server did not fail where it must"))
 	}
 	o.cut.undone = true
 	b := form(newRefusal(o.cut.of.limit.Exceeded(verdict.TooManyRows)), nil)

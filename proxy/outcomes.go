@@ -2,8 +2,8 @@ package proxy
 
 import "time"
 
-// outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers, or
-// is gone.
+// outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers,
+// or is gone.
 type outcomes struct {
 	entries   []entry
 	requested []time.Duration // what the proxy needed for each request
@@ -14,8 +14,8 @@ func (o *outcomes) add(entries ...entry) { o.entries = append(o.entries, entries
 
 func (o *outcomes) addRequest(d time.Duration) { o.requested = append(o.requested, d) }
 
-// returned tells enforcement how many rows the client is about to have.
-func (o *outcomes) returned() {
+// reportReturned tells enforcement how many rows the client is about to have.
+func (o *outcomes) reportReturned() {
 	for _, e := range o.entries {
 		if t := e.base().ticket; t != nil {
 			rows := int64(0)

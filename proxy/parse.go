@@ -32,7 +32,7 @@ func (r *requests) parse(body []byte) {
 		return
 	}
 	if len(name) > maxName {
-		r.refuse(&describeEntry{object: 'S'}, longName(), nil, nil)
+		r.refuse(&describeEntry{object: 'S'}, longNameError(), nil, nil)
 		return
 	}
 	v := r.decider.Decide(r.ctx, text, verdict.Extended)
@@ -55,7 +55,7 @@ func (r *requests) parse(body []byte) {
 	case !v.Allowed():
 		e.refusal, e.ticket = newRefusal(v.Refusal), r.decider.Record(v)
 	case !r.ledger.mayPrepare(st):
-		e.refusal = r.denied(tooManyStatements())
+		e.refusal = r.unrecordedRefusal(tooManyStatementsError())
 	}
 	if e.refusal != nil {
 		start := len(r.batch.out)

@@ -70,7 +70,7 @@ func (r *requests) query(body []byte) error {
 			return err
 		}
 		if !renewed && r.seal.isTooOld() {
-			r.refuse(e, endAlone(), v, nil)
+			r.refuse(e, endAloneError(), v, nil)
 			return nil
 		}
 	}
@@ -80,7 +80,7 @@ func (r *requests) query(body []byte) error {
 	}
 	if r.implicitBlocks && r.group.executes > 0 {
 		r.group.executes = 0
-		r.refuse(e, queryBehindExecute(), v, nil)
+		r.refuse(e, queryBehindExecuteError(), v, nil)
 		return nil
 	}
 	r.snapshots.noteHolds(v)
@@ -118,7 +118,7 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 		refused = readsAgain
 	}
 	if refused != nil {
-		e.refusal = r.denied(refused)
+		e.refusal = r.unrecordedRefusal(refused)
 		r.batch.out = e.appendRefused(r.batch.out)
 		r.batch.add(start, e)
 		r.group.executes = 0
@@ -136,11 +136,11 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 	return nil
 }
 
-// queryBehindExecute is the refusal of a Query in a pipeline of PostgreSQL 18 or newer. A Query with the settings of a
-// hardened plan in front has several statements. These end the block that the server has made of the messages behind an
-// Execute, as one statement does not. Whether a Query has such settings depends on how large tables are, which a client
-// must not see.
-func queryBehindExecute() *sqlstate.Error {
+// queryBehindExecuteError is the refusal of a Query in a pipeline of PostgreSQL 18 or newer. A Query with the settings
+// of a hardened plan in front has several statements. These end the block that the server has made of the messages
+// behind an Execute, as one statement does not. Whether a Query has such settings depends on how large tables are,
+// which a client must not see.
+func queryBehindExecuteError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
 		"a Query behind an Execute without a Sync is not for agents").
 		WithHint("Send a Sync first.")

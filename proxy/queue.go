@@ -61,8 +61,8 @@ func (q *entryQueue) endsWithReady() bool {
 	return false
 }
 
-// decidesTx tells whether an answer is to come that may tell of another state of the transaction.
-func (q *entryQueue) decidesTx() bool {
+// mayChangeTxStatus tells whether an answer is to come that may tell of another state of the transaction.
+func (q *entryQueue) mayChangeTxStatus() bool {
 	for _, e := range q.waiting() {
 		// An Execute of the proxy's for the message behind it changes nothing, and the server keeps its answer back.
 		_, isExecute := e.(*executeEntry)

@@ -72,7 +72,7 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 	case verdict.Explains:
 		st, err := n.statement(e.Name)
 		if st == nil && err == nil {
-			return noStatement(e.Name), nil
+			return noStatementError(e.Name), nil
 		}
 		return nil, err
 	case verdict.Declares:
@@ -94,7 +94,7 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 	st := newStatement(e.Body, n.group)
 	if !n.r.ledger.mayPrepare(st) {
-		return tooManyStatements()
+		return tooManyStatementsError()
 	}
 	if n.prepared == nil {
 		n.prepared, n.made = make([]*statement, len(n.verdict.Effects)), map[string]*statement{}
@@ -130,7 +130,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 		return nil, err
 	}
 	if st == nil {
-		return noStatement(name), nil
+		return noStatementError(name), nil
 	}
 	v, refused, t := n.r.recheck(st.verdict)
 	if refused != nil {
@@ -155,7 +155,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 
 func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	if !n.r.ledger.mayBind() {
-		return tooManyPortals()
+		return tooManyPortalsError()
 	}
 	if n.declared == nil {
 		n.declared, n.opened = make([]*portal, len(n.verdict.Effects)), map[string]*portal{}
@@ -178,7 +178,7 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 		return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "cursor \"%s\" does not exist", name), nil
 	}
 	if !n.r.ledger.isUsable(p) {
-		return notRunnable(name), nil
+		return notRunnableError(name), nil
 	}
 	v, refused, t := n.r.recheck(p.verdict)
 	if refused != nil {
@@ -199,13 +199,13 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 func (n *nameResolver) changeClaim(setting string) (*sqlstate.Error, error) {
 	for _, p := range n.opened {
 		if p.hold {
-			return holdOpen(setting), nil
+			return holdOpenError(setting), nil
 		}
 	}
 	if open, err := n.r.hasUnreadHold(); err != nil {
 		return nil, err
 	} else if open {
-		return holdOpen(setting), nil
+		return holdOpenError(setting), nil
 	}
 	return nil, nil
 }
@@ -229,13 +229,13 @@ func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 		return nil, err
 	}
 	if n.r.group.executes > 0 || !n.r.ledger.waitTxStatus() {
-		return discardInTx(), nil
+		return discardInTxError(), nil
 	}
 	n.dropsSeal = true
 	return nil, nil
 }
 
-func holdOpen(setting string) *sqlstate.Error {
+func holdOpenError(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
 		"parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
 		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")

@@ -68,8 +68,8 @@ func (c *relay) retract() {
 	c.from = c.r
 }
 
-// passed are the bytes that pass, for one write. They are valid until the next call.
-func (c *relay) passed() []byte {
+// passedBytes are the bytes that pass, for one write. They are valid until the next call.
+func (c *relay) passedBytes() []byte {
 	b := (*c.buf)[c.from:c.r]
 	c.from = c.r
 	if len(c.out) > 0 {

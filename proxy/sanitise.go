@@ -19,12 +19,12 @@ func (f *fields) forClient(e entry) ([]byte, sqlstate.Code) {
 	if r := e.base().refusal; r != nil && r.matches(f.message) {
 		return encodeError(nil, "ERROR", r.err), r.err.Code
 	}
-	return f.sanitised(e)
+	return f.sanitisedMessage(e)
 }
 
-// sanitised is a message of the server's own as the client gets it, and its SQLSTATE. e is the entry that it answers;
-// nil: none.
-func (f *fields) sanitised(e entry) ([]byte, sqlstate.Code) {
+// sanitisedMessage is a message of the server's own as the client gets it, and its SQLSTATE. e is the entry that it
+// answers; nil: none.
+func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	var v *verdict.Verdict
 	if e != nil {
@@ -132,10 +132,10 @@ func (f *fields) isOwn(e entry) bool {
 	return isOwnContext(f.context, copies)
 }
 
-// quotesOthers tells whether an error of a statement that writes quotes a value which its text does not have. PostgreSQL
-// then computes and compares values that agents may not see: checks, indexes and conditions use hidden columns, and
-// hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of a parameter
-// quotes the client's own values.
+// quotesOthers tells whether an error of a statement that writes quotes a value which its text does not have.
+// PostgreSQL then computes and compares values that agents may not see: checks, indexes and conditions use hidden
+// columns, and hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of
+// a parameter quotes the client's own values.
 func (f *fields) quotesOthers(e entry, code sqlstate.Code) bool {
 	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) ||
 		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {

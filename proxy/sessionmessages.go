@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// sessionMessage takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they are
-// thrown away.
+// sessionMessage takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they
+// are thrown away.
 func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Error {
 	n := headerSize + len(body)
 	var put []byte // in place of the message
@@ -17,15 +17,15 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	var err *sqlstate.Error
 	switch typ {
 	case 'E': // ErrorResponse
-		put, err = o.failed(body)
+		put, err = o.takeError(body)
 	case 'N': // NoticeResponse
 		put = o.notice(body)
 		o.retried.others = o.retried.others || len(put) > 0
 	case 'C': // CommandComplete, of a step or of what has another tag for the client
 		if more > 0 {
-			return desync(errors.New("CommandComplete is too long"))
+			return desyncError(errors.New("CommandComplete is too long"))
 		}
-		put, err = o.completed(bytes.Clone((*o.buf)[o.r : o.r+n]))
+		put, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
 	case 'A': // NotificationResponse
 		put = o.notification(body, more)
 		o.retried.others = o.retried.others || len(put) > 0
@@ -35,7 +35,7 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 		o.retried.others = o.retried.others || passes
 	case 'Z': // ReadyForQuery
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
-			return desync(errors.New("invalid ReadyForQuery"))
+			return desyncError(errors.New("invalid ReadyForQuery"))
 		}
 		passes, err = o.readyForQuery(body[0])
 	}
@@ -69,8 +69,8 @@ func (o *answers) notification(body []byte, more int) []byte {
 	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
 
-// completed takes a CommandComplete that is read whole and returns what the client gets of it.
-func (o *answers) completed(message []byte) ([]byte, *sqlstate.Error) {
+// takeCommandComplete takes a CommandComplete that is read whole and returns what the client gets of it.
+func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
 	length := len(message) - headerSize
 	if other := o.current().exec().completion(); other != nil {
 		message = other
@@ -105,7 +105,7 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 	e := o.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
-		return false, desync(errOutOfTurn)
+		return false, desyncError(errOutOfTurn)
 	}
 	if o.cut.of != nil {
 		if err := o.waitForCancel(); err != nil {
@@ -159,8 +159,8 @@ func (o *answers) startRepeat(status byte) bool {
 	return false
 }
 
-// failed takes an ErrorResponse and returns what the client gets.
-func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
+// takeError takes an ErrorResponse and returns what the client gets.
+func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
 	e := o.current()
 	if e == nil {
@@ -168,7 +168,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	}
 	o.farewell = o.farewell || f.fatal()
 	if e.base().own && !e.base().forNext {
-		return o.ownFailed(&f), nil
+		return o.takeOwnError(&f), nil
 	}
 	q, _ := e.(*queryEntry)
 	if q != nil {
@@ -201,22 +201,22 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 // endedByServer takes an error that is no answer: the server ends the session.
 func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
 	if !f.fatal() {
-		return nil, desync(errOutOfTurn)
+		return nil, desyncError(errOutOfTurn)
 	}
 	o.farewell = true
-	b, _ := f.sanitised(nil)
+	b, _ := f.sanitisedMessage(nil)
 	return b, nil
 }
 
-// ownFailed takes an error of a message of the proxy's, and returns what the client gets: why the session ends.
-func (o *answers) ownFailed(f *fields) []byte {
+// takeOwnError takes an error of a message of the proxy's, and returns what the client gets: why the session ends.
+func (o *answers) takeOwnError(f *fields) []byte {
 	o.sealCode = f.code()
 	o.head = nil
 	o.ledger.fail(o.sealCode)
 	if !f.fatal() {
 		return nil
 	}
-	b, _ := f.sanitised(nil)
+	b, _ := f.sanitisedMessage(nil)
 	return b
 }
 

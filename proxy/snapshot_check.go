@@ -30,16 +30,16 @@ func (r *requests) checkSnapshots(end int) {
 			continue
 		}
 		if err := c.checkFunctions(e); err != nil {
-			replace(e, r.denied(err))
+			replace(e, r.unrecordedRefusal(err))
 			e.base().refusal.retry = err.Code == sqlstate.SerializationFailure
 			refused = true
 		} else if err := c.check(e); err != nil {
-			replace(e, r.denied(err))
+			replace(e, r.unrecordedRefusal(err))
 			refused = true
 		}
 	}
 	if refused {
-		r.batch.rewrite()
+		r.batch.replaceRefused()
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 
 // check notes the moment of the snapshot that e takes, and asks whether the snapshots that e shows are still good.
 func (c *snapshotCheck) check(e entry) *sqlstate.Error {
-	err := untracked(e)
+	err := untrackedError(e)
 	if refused := c.noteMoment(e.base().snapshot); err == nil {
 		err = refused
 	}
@@ -81,7 +81,7 @@ func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	}
 	for _, u := range e.exec().snapshots {
 		if !u.known {
-			return unknownAge()
+			return unknownAgeError()
 		}
 		if err := c.once(u, func() *sqlstate.Error { return c.decider.Fresh(c.ctx, u.Snapshot, u.portal) }); err != nil {
 			return err
@@ -132,9 +132,9 @@ func unguarded(e entry) *verdict.Verdict {
 	return nil
 }
 
-// untracked is the refusal of a message that would show, for longer than its statement, a relation or a function whose
-// changes pgconsent does not follow; nil for any other message.
-func untracked(e entry) *sqlstate.Error {
+// untrackedError is the refusal of a message that would show, for longer than its statement, a relation or a function
+// whose changes pgconsent does not follow; nil for any other message.
+func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil
 	}
@@ -157,8 +157,8 @@ func untracked(e entry) *sqlstate.Error {
 	return nil
 }
 
-// unknownAge is the refusal of a snapshot whose moment nobody knows.
-func unknownAge() *sqlstate.Error {
+// unknownAgeError is the refusal of a snapshot whose moment nobody knows.
+func unknownAgeError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: it is not known whether consent has changed").
 		WithHint("Begin the transaction, or open the cursor, again.")
