@@ -54,31 +54,31 @@ func haveFlatForm(parts []Node) bool {
 	return len(parts) > 0
 }
 
-// flat writes a sublink.
-func (w *writer) flat(n Node, row string) string {
+// flatSQL writes a sublink.
+func (w *writer) flatSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		var b strings.Builder
 		if n.Required {
 			first := w.alias()
 			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " +
-				n.Steps[0].on(first, row) + ") AND ")
+				n.Steps[0].onSQL(first, row) + ") AND ")
 		}
 		first := w.alias()
 		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			w.notAgreed(n, first, n.Steps[0].on(first, row)) + ")")
+			w.notAgreed(n, first, n.Steps[0].onSQL(first, row)) + ")")
 		return b.String()
 	case Visible:
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().on(target, row) + " AND " + w.linkedRow(n.Rows, target, n.step().LeadsToOne()) + ")"
+			" WHERE " + n.step().onSQL(target, row) + " AND " + w.linkedRow(n.Rows, target, n.step().LeadsToOne()) + ")"
 	case Registered:
-		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
+		return "EXISTS (" + w.consentsSQL(n, row, column(row, n.Of.Subject)) + ")"
 	case Recorded:
 		if !n.singleSubject() { // a list cannot be joined
-			return w.recorded(n, row)
+			return w.recordedSQL(n, row)
 		}
-		return w.orSelf(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
+		return w.orSelf(n, row, "EXISTS ("+w.recordSQL(n.Record, row, column(row, n.Subject))+")")
 	default:
 		return "false"
 	}

@@ -167,7 +167,7 @@ func (l Live) sql() string {
 		default:
 			line("IF pg_catalog.octet_length(claim) BETWEEN 1 AND %d THEN", MaxClaim)
 		}
-		line("IF %s THEN %sclaim; END IF;", l.claimCondition(), set)
+		line("IF %s THEN %sclaim; END IF;", l.claimConditionSQL(), set)
 		line("%s", strings.TrimSpace(strings.Repeat("END IF; ", ends)))
 	case l.Table != nil:
 		w := writer{policy: true, form: probe, prefix: "r"}
@@ -206,8 +206,8 @@ var bounds = map[string]string{
 	"pg_catalog.int8": "-9223372036854775808 AND 9223372036854775807",
 }
 
-// claimCondition is the condition under which a claim counts.
-func (l Live) claimCondition() string {
+// claimConditionSQL is the condition under which a claim counts.
+func (l Live) claimConditionSQL() string {
 	if l.Table != nil {
 		w := writer{policy: true, form: probe, prefix: "r"}
 		row := w.alias()

@@ -23,7 +23,7 @@ type Reference struct {
 
 func (Reference) node() {}
 
-func (w *writer) reference(n Reference, row string) string {
+func (w *writer) referenceSQL(n Reference, row string) string {
 	if w.negated || len(n.From) == 0 || len(n.From) != len(n.Columns) {
 		return w.nothing()
 	}
@@ -39,7 +39,7 @@ func (w *writer) reference(n Reference, row string) string {
 	matches = append(matches, w.write(n.Rows, target))
 	if n.Before.Relation != nil {
 		before := w.alias()
-		same := []string{n.Before.on(before, row)}
+		same := []string{n.Before.onSQL(before, row)}
 		for _, from := range n.From {
 			same = append(same, equal(column(before, from), column(row, from)))
 		}
