@@ -75,46 +75,46 @@ func (o *Console) routes() {
 	at("GET login", o.loginForm)
 	at("POST login", o.login)
 	at("POST logout", o.logout)
-	at("GET {$}", o.page("console.home", anybody, o.home))
+	at("GET {$}", o.page("console.home", consoleRoles, o.showHome))
 
-	at("GET me", o.page("consent.status", subjects, o.me))
-	at("GET me/seen", o.page("dsar.retrievals", subjects, o.seen))
-	at("GET me/history", o.page("consent.history", subjects, o.history))
-	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdraw))
-	at("POST me/give", o.writes("consent.grant", subjects, o.give))
-	at("POST me/less", o.writes("consent.degrade", subjects, o.less))
-	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.partnership))
-	at("POST me/consent", o.writes("consent.grant", subjects, o.consentTo))
-	at("GET me/for/{handle}", o.page("consent.status", subjects, o.ward))
-	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.wardWithdraw))
+	at("GET me", o.page("consent.status", subjects, o.showOwnData))
+	at("GET me/seen", o.page("dsar.retrievals", subjects, o.showRetrievals))
+	at("GET me/history", o.page("consent.history", subjects, o.showHistory))
+	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdrawConsent))
+	at("POST me/give", o.writes("consent.grant", subjects, o.giveConsentAgain))
+	at("POST me/less", o.writes("consent.degrade", subjects, o.reduceConsent))
+	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.askForPartnership))
+	at("POST me/consent", o.writes("consent.grant", subjects, o.giveConsentTo))
+	at("GET me/for/{handle}", o.page("consent.status", subjects, o.showWard))
+	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.withdrawForWard))
 	at("POST me/report", o.writes("dsar.report", subjects, o.report))
 
-	at("GET me/memories", o.page("privacy.audit", subjects, o.memories))
-	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.memories))
-	at("POST me/memories", o.page("privacy.audit", subjects, o.memoriesAbout))
-	at("GET me/general", o.page("privacy.drawn", subjects, o.general))
-	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.general))
+	at("GET me/memories", o.page("privacy.audit", subjects, o.showMemories))
+	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.showMemories))
+	at("POST me/memories", o.page("privacy.audit", subjects, o.showMemoriesAbout))
+	at("GET me/general", o.page("privacy.drawn", subjects, o.showBeliefs))
+	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.showBeliefs))
 
-	at("GET people", o.page("consent.people", admins, o.people))
-	at("GET people/after/{handle}", o.page("consent.people", admins, o.people))
+	at("GET people", o.page("consent.people", admins, o.showPeople))
+	at("GET people/after/{handle}", o.page("consent.people", admins, o.showPeople))
 	at("POST people", o.page("consent.people", admins, o.setFilter))
-	at("GET pending", o.page("consent.pending", admins, o.pending))
-	at("GET person/{handle}", o.page("consent.person", admins, o.person))
-	at("GET why", o.page("policy.why", admins, o.whyForm))
-	at("POST why", o.page("policy.why", admins, o.why))
+	at("GET pending", o.page("consent.pending", admins, o.showPending))
+	at("GET person/{handle}", o.page("consent.person", admins, o.showPerson))
+	at("GET why", o.page("policy.why", admins, o.showWhyForm))
+	at("POST why", o.page("policy.why", admins, o.answerWhy))
 
-	at("GET operations", o.page("operations.overview", operators, o.operations))
+	at("GET operations", o.page("operations.overview", operators, o.showOperations))
 }
 
 var (
-	subjects  = []identity.Role{identity.Subject}
-	admins    = []identity.Role{identity.Admin}
-	operators = []identity.Role{identity.Operator}
-	anybody   = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
+	subjects     = []identity.Role{identity.Subject}
+	admins       = []identity.Role{identity.Admin}
+	operators    = []identity.Role{identity.Operator}
+	consoleRoles = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
 )
 
-// longestBody is the limit of a form.
-const longestBody = 64 << 10
+// maxFormBytes is the limit of a form.
+const maxFormBytes = 64 << 10
 
 // ServeHTTP implements http.Handler, for paths that begin with [Base].
 func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	r.Body = http.MaxBytesReader(w, r.Body, longestBody)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := o.crossOrigin.Check(r); err != nil {
 		o.fail(w, nil, http.StatusForbidden, foreignForm)
 		return

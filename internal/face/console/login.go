@@ -125,7 +125,7 @@ func home(r identity.Role) string {
 	}
 }
 
-func (o *Console) home(c *call) (answer, error) {
+func (o *Console) showHome(c *call) (answer, error) {
 	c.nothing = true
 	return answer{to: home(c.caller.Role)}, nil
 }
