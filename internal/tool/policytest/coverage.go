@@ -73,7 +73,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		return nil
 	}
 	for _, rows := range e.Sees {
-		id, err := d.identify(rows)
+		id, err := d.rowIdentityOf(rows)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		}
 	}
 	for _, rows := range slices.Concat(e.Shows, e.Hides) {
-		id, err := d.identify(rows)
+		id, err := d.rowIdentityOf(rows)
 		if err != nil {
 			return err
 		}

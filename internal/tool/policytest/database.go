@@ -101,7 +101,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if b.snapshot, err = pgcatalog.Load(ctx, conn, f.SearchPath); err != nil {
 		return nil, err
 	}
-	if err := b.change(ctx, conn, f.Given); err != nil {
+	if err := b.makeChange(ctx, conn, f.Given); err != nil {
 		return nil, err
 	}
 	for _, sql := range []string{"RESET SESSION AUTHORIZATION", "ANALYZE"} {

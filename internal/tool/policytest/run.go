@@ -171,7 +171,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 	settings := map[string][]Setting{}
 	for _, s := range t.Steps {
 		for _, changes := range [][]Change{s.Given, s.When} {
-			if err := d.change(ctx, d.owners, changes); err != nil {
+			if err := d.makeChange(ctx, d.owners, changes); err != nil {
 				return fault(err)
 			}
 			if err := d.writeRegistry(ctx, d.admins, changes); err != nil {
@@ -181,7 +181,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 		}
 		for _, e := range s.Then {
 			settings[e.As] = append(settings[e.As], e.Set...)
-			failures, err := d.expect(ctx, e, login)
+			failures, err := d.checkExpectation(ctx, e, login)
 			if err != nil {
 				return fault(err)
 			}
