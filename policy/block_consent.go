@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-func (d *blockDecoder) consent(at place, n *node) block {
+func (d *blockDecoder) decodeConsent(at place, n *node) block {
 	b := consentBlock{place: at}
 	d.fields(n, "consent", map[string]func(*node){
 		"every": func(v *node) {
@@ -14,7 +14,7 @@ func (d *blockDecoder) consent(at place, n *node) block {
 				return
 			}
 			for _, item := range v.Items {
-				b.subjectLinks = append(b.subjectLinks, d.link(item, "every"))
+				b.subjectLinks = append(b.subjectLinks, d.decodeLink(item, "every"))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
@@ -33,8 +33,8 @@ func (d *blockDecoder) consent(at place, n *node) block {
 			r.subjectAt = v.Place
 		}),
 		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.attributeRefs(v, "but") }),
-		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
-		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.registry(v) }),
+		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.decodeRecord(v) }),
+		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.decodeRegistry(v) }),
 	})
 	if b.recorded == nil {
 		d.need(n, "consent", "every", "status", "is")

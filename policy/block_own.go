@@ -17,7 +17,7 @@ type tenantBlock struct {
 	sharedNull bool
 }
 
-func (d *blockDecoder) own(at place, n *node) block {
+func (d *blockDecoder) decodeOwn(at place, n *node) block {
 	b := ownBlock{place: at, attributeAt: at}
 	d.fields(n, "own", d.ownFields(&b))
 	d.need(n, "own", "column", "is")
@@ -34,7 +34,7 @@ func (d *blockDecoder) ownFields(b *ownBlock) map[string]func(*node) {
 	}
 }
 
-func (d *blockDecoder) tenant(at place, n *node) block {
+func (d *blockDecoder) decodeTenant(at place, n *node) block {
 	b := tenantBlock{ownBlock: ownBlock{place: at, attributeAt: at}}
 	fields := d.ownFields(&b.ownBlock)
 	fields["shared"] = func(v *node) {

@@ -59,24 +59,24 @@ func (d *blockDecoder) recordedKey(b *consentBlock, read func(*recordedDecl, *no
 	}
 }
 
-func (d *blockDecoder) record(n *node) *recordDecl {
+func (d *blockDecoder) decodeRecord(n *node) *recordDecl {
 	r := &recordDecl{place: n.Place, matchAt: n.Place}
 	d.fields(n, "record", map[string]func(*node){
 		"table":     d.word(&r.table, "table"),
 		"match":     func(v *node) { r.match, r.matchAt = d.pairs(v, "match"), v.Place },
 		"grantor":   d.word(&r.grantor, "grantor"),
-		"grantee":   func(v *node) { r.grantee = d.recordGrantee(v) },
-		"guardians": func(v *node) { r.guardians = d.guardians(v) },
-		"scope":     func(v *node) { r.scope = d.scope(v) },
+		"grantee":   func(v *node) { r.grantee = d.decodeRecordGrantee(v) },
+		"guardians": func(v *node) { r.guardians = d.decodeGuardians(v) },
+		"scope":     func(v *node) { r.scope = d.decodeScope(v) },
 		"revoked":   d.word(&r.revoked, "revoked"),
 		"expires":   d.word(&r.expires, "expires"),
-		"where":     func(v *node) { r.where = d.blocks(v, "where") },
+		"where":     func(v *node) { r.where = d.decodeBlocks(v, "where") },
 	})
 	d.need(n, "record", "table", "grantor", "grantee")
 	return r
 }
 
-func (d *blockDecoder) recordGrantee(n *node) *recordGranteeDecl {
+func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 	g := &recordGranteeDecl{place: n.Place}
 	is := ""
 	d.fields(n, "grantee", map[string]func(*node){
@@ -97,20 +97,20 @@ func (d *blockDecoder) recordGrantee(n *node) *recordGranteeDecl {
 	return g
 }
 
-func (d *blockDecoder) guardians(n *node) *guardiansDecl {
+func (d *blockDecoder) decodeGuardians(n *node) *guardiansDecl {
 	g := &guardiansDecl{place: n.Place}
 	d.fields(n, "guardians", map[string]func(*node){
 		"table":    d.word(&g.table, "table"),
 		"match":    func(v *node) { g.match = d.pairs(v, "match") },
 		"subject":  d.word(&g.subject, "subject"),
 		"guardian": d.word(&g.guardian, "guardian"),
-		"where":    func(v *node) { g.where = d.blocks(v, "where") },
+		"where":    func(v *node) { g.where = d.decodeBlocks(v, "where") },
 	})
 	d.need(n, "guardians", "table", "subject", "guardian")
 	return g
 }
 
-func (d *blockDecoder) scope(n *node) *scopeDecl {
+func (d *blockDecoder) decodeScope(n *node) *scopeDecl {
 	s := &scopeDecl{place: n.Place}
 	d.fields(n, "scope", map[string]func(*node){
 		"column": d.word(&s.column, "column"),

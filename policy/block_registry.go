@@ -29,7 +29,7 @@ var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 // streams are the streams of the registry.
 var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Temporary}
 
-func (d *blockDecoder) registry(n *node) *registryDecl {
+func (d *blockDecoder) decodeRegistry(n *node) *registryDecl {
 	r := &registryDecl{place: n.Place}
 	if n.Kind == yamlfile.Mapping && len(n.Keys) == 0 {
 		return r
@@ -39,7 +39,7 @@ func (d *blockDecoder) registry(n *node) *registryDecl {
 		"categories": func(v *node) { r.sessionCategories = d.attributeRefs(v, "categories") },
 		"purpose":    func(v *node) { r.purposes = d.registryWords(v, "purpose") },
 		"purposes":   func(v *node) { r.sessionPurposes = d.attributeRefs(v, "purposes") },
-		"stream":     func(v *node) { r.streams = d.streams(v) },
+		"stream":     func(v *node) { r.streams = d.decodeStreams(v) },
 		"grantee":    func(v *node) { r.grantees = d.attributeRefs(v, "grantee") },
 		"scope": func(v *node) {
 			d.fields(v, "scope", map[string]func(*node){
@@ -67,7 +67,7 @@ func (d *decoder) registryWords(n *node, what string) []wordDecl {
 	return out
 }
 
-func (d *blockDecoder) streams(n *node) []wordDecl {
+func (d *blockDecoder) decodeStreams(n *node) []wordDecl {
 	out := d.someWords(n, "stream")
 	for _, w := range out {
 		if !slices.Contains(streams, w.text) {

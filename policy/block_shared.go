@@ -18,16 +18,16 @@ type sharedBlock struct {
 	activeAt  place
 }
 
-func (d *blockDecoder) shared(at place, n *node) block {
+func (d *blockDecoder) decodeShared(at place, n *node) block {
 	b := sharedBlock{place: at}
 	d.fields(n, "shared", map[string]func(*node){
 		"record": func(v *node) {
 			if v.Kind != yamlfile.List {
-				b.records = append(b.records, d.link(v, "record"))
+				b.records = append(b.records, d.decodeLink(v, "record"))
 				return
 			}
 			for _, item := range v.Items {
-				b.records = append(b.records, d.link(item, "record"))
+				b.records = append(b.records, d.decodeLink(item, "record"))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name the table of the consent records", "record is empty")
@@ -35,7 +35,7 @@ func (d *blockDecoder) shared(at place, n *node) block {
 		},
 		"granted": func(v *node) {
 			if d.expect(v, yamlfile.Mapping, "granted") {
-				b.granted = d.status(v.Place, v).(statusBlock)
+				b.granted = d.decodeStatus(v.Place, v).(statusBlock)
 			}
 		},
 		"revoked": func(v *node) { b.revokedAt = v.Place; d.word(&b.revoked, "revoked")(v) },

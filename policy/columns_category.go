@@ -16,7 +16,7 @@ type categoryDecl struct {
 	untilAt       place
 }
 
-func (d *tableDecoder) until(decl *categoryDecl, n *node) {
+func (d *tableDecoder) decodeUntil(decl *categoryDecl, n *node) {
 	decl.untilAt = n.Place
 	d.fields(n, "until", map[string]func(*node){
 		"decay":  func(v *node) { decl.decay = d.days(v, "decay") },

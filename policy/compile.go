@@ -46,7 +46,7 @@ func (c *compiler) compileTables(p *Policy) {
 	c.attributes = p.attributes
 
 	p.limits = c.limits()
-	p.air = c.checkAIR()
+	p.reminder = c.checkReminder()
 	p.operators = c.operators(c.doc.operators)
 	p.channels = c.channels(c.doc.channels)
 	c.declareTables()

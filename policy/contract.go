@@ -13,7 +13,7 @@ type Contract struct {
 	By              string            // the attribute that selects the terms; "": Always applies to every session
 	Values          map[string]*Terms // by the value of By
 	Always          *Terms
-	Governs         []string   // objects; nil: all
+	GovernedObjects []string   // objects; nil: all
 	SeparateVessels [][]string // vessels, of which a statement may read at most one
 
 	place place
@@ -71,7 +71,7 @@ func (a *Allowance) allows(source string) bool {
 }
 
 func (c *Contract) governs(object string) bool {
-	return c.Governs == nil || slices.Contains(c.Governs, object)
+	return c.GovernedObjects == nil || slices.Contains(c.GovernedObjects, object)
 }
 
 // terms returns all terms, in the order of the policy.

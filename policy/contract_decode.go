@@ -49,7 +49,7 @@ type allowDecl struct {
 // sources are the words for the sources of an access.
 var sources = []string{Metadata, Structured, Vector, Writes}
 
-func (d *contractDecoder) contract(at place, name string, n *node) {
+func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	decl := contractDecl{place: at, name: name}
 	what := "contract " + name
 	if !attributeName.MatchString(name) {
@@ -67,7 +67,7 @@ func (d *contractDecoder) contract(at place, name string, n *node) {
 			return
 		}
 		for i, key := range v.Keys {
-			decl.values = append(decl.values, d.terms(wordDecl{v.KeyAt[i], key}, v.Values[i]))
+			decl.values = append(decl.values, d.decodeTerms(wordDecl{v.KeyAt[i], key}, v.Values[i]))
 		}
 		if len(v.Keys) == 0 {
 			d.fail(v.Place, "list what each value allows", "values is empty")
@@ -111,12 +111,12 @@ func (d *contractDecoder) contract(at place, name string, n *node) {
 	d.doc.contracts = append(d.doc.contracts, decl)
 }
 
-// terms reads the terms for one value.
-func (d *contractDecoder) terms(value wordDecl, n *node) termsDecl {
+// decodeTerms reads the terms for one value.
+func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	what := "the value " + value.text
 	if n.Kind == yamlfile.Scalar {
-		d.allow(&t, n)
+		d.decodeAllow(&t, n)
 		return t
 	}
 	d.fields(n, what, d.termFields(&t, what))
@@ -128,7 +128,7 @@ func (d *contractDecoder) terms(value wordDecl, n *node) termsDecl {
 
 func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 	return map[string]func(*node){
-		"allow":  func(v *node) { d.allow(t, v) },
+		"allow":  func(v *node) { d.decodeAllow(t, v) },
 		"except": func(v *node) { t.except = d.wordsOf(v, "except") },
 		"requires": func(v *node) {
 			items := []*node{v}
@@ -136,7 +136,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 				items = v.Items
 			}
 			for _, item := range items {
-				if b, ok := d.blocks.sql(item.Place, item).(sqlBlock); ok && b.text != "" {
+				if b, ok := d.blocks.decodeSQL(item.Place, item).(sqlBlock); ok && b.text != "" {
 					t.requires = append(t.requires, b)
 				}
 			}
@@ -183,7 +183,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 	}
 }
 
-func (d *contractDecoder) allow(t *termsDecl, n *node) {
+func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
 	t.allowed = true
 	if n.Kind == yamlfile.Scalar {
 		switch n.Value {
@@ -222,7 +222,7 @@ func (d *contractDecoder) allow(t *termsDecl, n *node) {
 	}
 }
 
-func (d *contractDecoder) object(at place, name string, n *node) {
+func (d *contractDecoder) decodeObject(at place, name string, n *node) {
 	decl := objectDecl{place: at, name: name}
 	what := "object " + name
 	if !attributeName.MatchString(name) {

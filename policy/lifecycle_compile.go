@@ -133,7 +133,8 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	}
 }
 
-// lifecycleColumn checks one column: its new value fits its type, and agents do not see it any more when it changes.
+// decodeLifecycleColumn checks one column: its new value fits its type, and agents do not see it any more when it
+// changes.
 func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, failed := t.Relation, len(c.errs)
 	column := c.ruleColumn(d.place, r, d.Name)

@@ -18,7 +18,7 @@ type LintContext struct {
 	FunctionUses    []catalog.Use       // relations that functions read and write, as far as they are known
 	// tells whether a statement with this operator's name is refused, since pgconsent does not know the operator; nil:
 	// not known
-	UnknownOperator func(*catalog.Operator) bool
+	IsUnknownOperator func(*catalog.Operator) bool
 
 	Triggers []catalog.Trigger // triggers that run with the rights of the writing role
 	Defaults []catalog.Default // column defaults that call a SECURITY DEFINER function

@@ -54,7 +54,7 @@ func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
 	var holds predicate.Node
 	if q.rows != nil {
 		holds = l.meaningOf(q.rows, table)
-		l.linkIndexes(q.rows, table)
+		l.checkLinkIndexes(q.rows, table)
 	}
 	if len(columns) > 0 {
 		l.needBTree(q.tableAt, table, holds, columns...)
@@ -86,7 +86,7 @@ func (l *linter) ruleIndexes(rows block, r *catalog.Relation) {
 	if !found && len(links) > 0 && !slices.ContainsFunc(links, served) {
 		l.needBTree(linksAt[0], r, whole, linkFromColumns(links[0])...)
 	}
-	l.linkIndexes(rows, r)
+	l.checkLinkIndexes(rows, r)
 }
 
 // linkFromColumns returns the row's own columns from which a link starts.
@@ -98,16 +98,16 @@ func linkFromColumns(n predicate.Visible) []string {
 	return out
 }
 
-// linkIndexes goes through all blocks, since links are followed wherever they are.
-func (l *linter) linkIndexes(b block, row *catalog.Relation) {
+// checkLinkIndexes goes through all blocks, since links are followed wherever they are.
+func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
 		for _, part := range b.parts {
-			l.linkIndexes(part, row)
+			l.checkLinkIndexes(part, row)
 		}
 	case anyBlock:
 		for _, part := range b.parts {
-			l.linkIndexes(part, row)
+			l.checkLinkIndexes(part, row)
 		}
 	case consentBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok {
@@ -136,7 +136,7 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 				l.needBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			for _, part := range b.where {
-				l.linkIndexes(part, n.Table())
+				l.checkLinkIndexes(part, n.Table())
 			}
 		}
 	case visibleBlock:
@@ -145,7 +145,7 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 		}
 	case notBlock:
 		if b.part != nil {
-			l.linkIndexes(b.part, row)
+			l.checkLinkIndexes(b.part, row)
 		}
 	case sharedBlock:
 		l.revokedIndexes(b, row)

@@ -14,8 +14,8 @@ import (
 
 // Bounds of a policy's files.
 const (
-	maxFile  = 1 << 20
-	maxFiles = 500
+	maxFileBytes = 1 << 20
+	maxFiles     = 500
 )
 
 // Load reads a policy from a file or a folder, and the files that these include. In a folder it reads every .yaml and
@@ -124,8 +124,8 @@ func (l *loader) file(path string, chain []string) error {
 
 // read decodes a file, then the files that it includes. A policy from memory has no chain, and includes no files.
 func (l *loader) read(file string, data []byte, chain []string) {
-	if len(data) > maxFile {
-		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFile)
+	if len(data) > maxFileBytes {
+		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFileBytes)
 		return
 	}
 	root, errs := fileFormat.Parse(file, data)
@@ -138,7 +138,7 @@ func (l *loader) read(file string, data []byte, chain []string) {
 		return
 	}
 	l.included = nil
-	l.documentDecoder.root(root)
+	l.documentDecoder.decodeRoot(root)
 	for _, w := range l.included {
 		if chain == nil {
 			l.fail(w.place, "", "only a file can include others")
@@ -148,8 +148,8 @@ func (l *loader) read(file string, data []byte, chain []string) {
 	}
 }
 
-// include notes the paths and patterns of a file.
-func (d *documentDecoder) include(n *node) { d.included = d.words(n, "include") }
+// decodeInclude notes the paths and patterns of a file.
+func (d *documentDecoder) decodeInclude(n *node) { d.included = d.words(n, "include") }
 
 // follow reads the files that an entry of include names.
 func (l *loader) follow(w wordDecl, dir string, chain []string) {

@@ -34,10 +34,10 @@ type Policy struct {
 
 	expressions map[string]string // the text of each attribute's expression
 
-	limits  []Limit
-	air     *AIR
-	subject string
-	purpose string
+	limits   []Limit
+	reminder *ReminderAttributes
+	subject  string
+	purpose  string
 
 	derivations []Derivation
 	cascades    []Cascade

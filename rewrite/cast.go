@@ -26,14 +26,14 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 			if f := w.snap.FunctionByOID(c.Function); f != nil && w.isKnownFunction(f) {
 				continue
 			}
-			refused := unavailableType(t.Name.Name,
+			refused := unavailableTypeRefusal(t.Name.Name,
 				"A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the "+
 					"policy does not list.")
 			source := w.snap.TypeByOID(c.Source)
 			if source == nil || source.Name.Schema == "pg_catalog" || source.Extension != "" {
 				return refused
 			}
-			refused = unavailableType(t.Name.Name,
+			refused = unavailableTypeRefusal(t.Name.Name,
 				"A cast from "+source.Name.Name+" to it runs a function that is neither PostgreSQL's nor of a known extension, "+
 					"and that the policy does not list; this statement reads or makes a value of "+source.Name.Name+".")
 			casts = append(casts, foreignCast{c.Source, w.snap.MadeOf(t.OID, c.Source), refused, at})
@@ -79,7 +79,7 @@ func (w *walker) checkCasts() {
 // type that it names.
 func (r *Result) MayCast(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
 	if r.NeedsValueCheck && !slices.Contains(settingTypes, parameter) {
-		return notSettable("").WithHint("Declare the parameters of set_config as text, or leave their types to the server.")
+		return notSettableError("").WithHint("Declare the parameters of set_config as text, or leave their types to the server.")
 	}
 	for _, c := range r.foreignCasts {
 		if snap.MadeOf(parameter, c.source) {

@@ -9,11 +9,11 @@ import (
 
 // queryLevel holds the items of FROM whose columns one SELECT can name.
 type queryLevel struct {
-	parent         *queryLevel
-	items          []*levelItem
-	mergedColumns  bool // USING or NATURAL: columns of one name may be one
-	unknownColumns bool // an item has columns of which not even the names are known
-	unknownName    bool // the name of an item is not known
+	parent           *queryLevel
+	items            []*levelItem
+	hasMergedColumns bool // USING or NATURAL: columns of one name may be one
+	unknownColumns   bool // an item has columns of which not even the names are known
+	unknownName      bool // the name of an item is not known
 }
 
 // levelItem is an item of FROM.
@@ -112,9 +112,9 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 		}
 		switch {
 		// it may be a column that USING converts
-		case len(found) > 0 && len(names) == 1 && at.mergedColumns && at.unknownColumns:
+		case len(found) > 0 && len(names) == 1 && at.hasMergedColumns && at.unknownColumns:
 			return resolvedColumn{outer: at != l, computed: true, ofTable: true, containsSubLink: true}
-		case len(found) > 1 && !(len(names) == 1 && at.mergedColumns):
+		case len(found) > 1 && !(len(names) == 1 && at.hasMergedColumns):
 			return resolvedColumn{}
 		case len(found) > 0:
 			m := mergeColumns(found)
@@ -519,7 +519,7 @@ func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLev
 
 // starColumnsOf are the columns that * or item.* stands for, or nil where they are not known.
 func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel) []levelColumn {
-	if at.unknownColumns || at.mergedColumns || len(ref.Fields) > 2 {
+	if at.unknownColumns || at.hasMergedColumns || len(ref.Fields) > 2 {
 		return nil
 	}
 	var out []levelColumn
@@ -563,7 +563,7 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 		i.markPrecomputed()
 		own.add(i)
 	case *sqltext.Node_JoinExpr:
-		own.mergedColumns = own.mergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
+		own.hasMergedColumns = own.hasMergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
 		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of an outer query
 			own.add(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
 			return

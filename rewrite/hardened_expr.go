@@ -59,7 +59,7 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 			c.harden("a sub-select reads a column that is computed as it is read")
 		}
 		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput && (m.computed && m.ofTable ||
-			isStar(n) && (at.mergedColumns || slices.ContainsFunc(at.items,
+			isStar(n) && (at.hasMergedColumns || slices.ContainsFunc(at.items,
 				func(i *levelItem) bool { return i.table != nil && c.hasComputedColumn(i) })))
 		if !m.known && at.parent != nil || m.outer && m.computed {
 			c.subLinkReadsOutput, c.fromOutputMayFail = true, c.fromOutputMayFail || m.ofTable

@@ -167,8 +167,8 @@ func (w *walker) checkName(n *sqltext.Node, written string, placed bool,
 	}
 }
 
-// doesNotExist is PostgreSQL's answer to a name that it does not find.
-func doesNotExist(code sqlstate.Code, kind, name string) *sqlstate.Error {
+// doesNotExistError is PostgreSQL's answer to a name that it does not find.
+func doesNotExistError(code sqlstate.Code, kind, name string) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
 }
 
@@ -187,14 +187,14 @@ func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	schema, name := schemaAndName(parts)
 	switch own := catalog.IsOwnSchema(schema); {
 	case own && (!read || w.snap.ServerVersion() < softErrorVersion):
-		return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+		return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
 	case !own && !w.isHiddenName(schema, name) && (read || !w.isUnknownRelation(schema, name)):
 		return nil
 	}
 	if schema != "" {
 		name = schema + "." + name
 	}
-	return doesNotExist(sqlstate.UndefinedTable, "relation", name)
+	return doesNotExistError(sqlstate.UndefinedTable, "relation", name)
 }
 
 // isUnknownRelation tells whether no relation and no index has that name. The server reports schemas without relations.
@@ -242,7 +242,7 @@ func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	t := parseType(written)
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && catalog.IsOwnSchema(schema) {
-		return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+		return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
 	}
 	if !ok || len(w.snap.TypesNamed(schema, name)) > 0 {
 		return nil
@@ -259,7 +259,7 @@ func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	if len(t.GetArrayBounds()) > 0 {
 		name += "[]"
 	}
-	return doesNotExist(sqlstate.UndefinedObject, "type", name)
+	return doesNotExistError(sqlstate.UndefinedObject, "type", name)
 }
 
 // checkFunctionName refuses hidden functions.
@@ -298,9 +298,9 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 	schema, name := schemaAndName(parts)
 	if catalog.IsOwnSchema(schema) {
 		if w.snap.ServerVersion() < softErrorVersion {
-			return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+			return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
 		}
-		return doesNotExist(sqlstate.UndefinedFunction, "function", whole)
+		return doesNotExistError(sqlstate.UndefinedFunction, "function", whole)
 	}
 	found := w.snap.FunctionsNamed(schema, name)
 	switch {
@@ -316,7 +316,7 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 			return nil
 		}
 	}
-	return doesNotExist(sqlstate.UndefinedFunction, "function", whole)
+	return doesNotExistError(sqlstate.UndefinedFunction, "function", whole)
 }
 
 // checkSchemaName refuses our own schemas.
@@ -325,7 +325,7 @@ func (w *walker) checkSchemaName(written string, _ bool) *sqlstate.Error {
 	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
 		return nil
 	}
-	return doesNotExist(sqlstate.UndefinedSchema, "schema", parts[0])
+	return doesNotExistError(sqlstate.UndefinedSchema, "schema", parts[0])
 }
 
 // schemaAndName are the last two parts of a name. The server checks a database in front.

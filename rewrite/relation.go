@@ -50,8 +50,8 @@ func (r *reference) doNotInject(why notInjectedReason) {
 	}
 }
 
-// unavailableRelation is the refusal of a relation: the same whether or not it exists.
-func unavailableRelation(name string) *sqlstate.Error {
+// unavailableRelationRefusal is the refusal of a relation: the same whether or not it exists.
+func unavailableRelationRefusal(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 		"relation %q is not available to agents", name).
 		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the " +
@@ -75,7 +75,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	}
 	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
 	if !found {
-		w.refuseAt(unavailableRelation(written), rv.GetLocation())
+		w.refuseAt(unavailableRelationRefusal(written), rv.GetLocation())
 		return nil
 	}
 	ref := &reference{name: name, rangeVar: rv, tableToken: -1, repeated: w.repeated}
@@ -98,7 +98,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
-		w.refuseAt(unavailableRelation(written), rv.GetLocation())
+		w.refuseAt(unavailableRelationRefusal(written), rv.GetLocation())
 		return nil
 	} else if why := unreadableHint(table.Relation); why != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
@@ -118,7 +118,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 		return nil
 	}
 	w.references = append(w.references, ref)
-	w.noteSingleRows(ref)
+	w.noteSingleRowRead(ref)
 	return ref
 }
 

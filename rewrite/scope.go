@@ -123,7 +123,7 @@ type cteFrame struct {
 	columnsOf map[string]map[string]bool // by name; nil where the columns are not known
 	// by name: for a SELECT, the first read of single rows of a table whose rows count in groups. What a statement
 	// with RETURNING gives was written, and is no part of a table.
-	singleRowsOf map[string]*reference
+	singleRowReads map[string]*reference
 }
 
 // lookup returns the columns of a WITH query, and its read of single rows. A name without schema means a WITH query
@@ -131,7 +131,7 @@ type cteFrame struct {
 func (f *cteFrame) lookup(name string) (columns map[string]bool, singleRows *reference, found bool) {
 	for ; f != nil; f = f.parent {
 		if columns, found := f.columnsOf[name]; found {
-			return columns, f.singleRowsOf[name], true
+			return columns, f.singleRowReads[name], true
 		}
 	}
 	return nil, nil, false

@@ -124,14 +124,14 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
 		if len(value) > predicate.MaxClaim || !claimPattern.MatchString(value) {
-			return "", false, badValue(name)
+			return "", false, badValueError(name)
 		}
 		return value, true, nil
 	}
 	s, known := settings[name]
 	switch {
 	case !known || s.value == nil && s.isPinnedValue == nil:
-		return "", false, notSettable(name)
+		return "", false, notSettableError(name)
 	case s.isPinnedValue != nil:
 		if s.isPinnedValue(value, searchPath) || name == "client_encoding" && where != "set" &&
 			strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
@@ -145,9 +145,9 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 			"parameter %q is fixed for agents", name).
 			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", is)
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
-		return "", false, badValue(name).WithHint("%s", setAfterStart)
+		return "", false, badValueError(name).WithHint("%s", setAfterStart)
 	case !s.value.MatchString(strings.ToLower(value)):
-		refused := badValue(name)
+		refused := badValueError(name)
 		if s.hint != "" {
 			refused = refused.WithHint("%s", s.hint)
 		}
@@ -159,7 +159,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 // claimPattern matches a value without control characters.
 var claimPattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
-func notSettable(name string) *sqlstate.Error {
+func notSettableError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 		"parameter %q cannot be changed by agents", name).
 		WithHint("Agents may set how values are shown (DateStyle, TimeZone, extra_float_digits …), timeouts, " +
@@ -173,7 +173,7 @@ func checkReset(name string, claims map[string]string) *sqlstate.Error {
 		return nil
 	}
 	if s := settings[name]; s.value == nil && s.isPinnedValue == nil && name != "session_authorization" {
-		return notSettable(name)
+		return notSettableError(name)
 	}
 	return nil
 }
@@ -210,8 +210,8 @@ func isUTF8(value string) bool {
 
 func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }
 
-// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front. A schema that is named again
-// changes nothing.
+// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front. A schema that is named
+// again changes nothing.
 func isSearchPath(value string, searchPath []string) bool {
 	path, ok := splitIdentifiers(value)
 	if !ok {

@@ -42,7 +42,7 @@ type walker struct {
 	valueTypes   map[uint32]int
 	foreignCasts []foreignCast
 	// marks of columns that the policy fills in; true: every INSERT so far omits the column
-	omitted           map[string]bool
+	omittedColumns    map[string]bool
 	hasPrefixOperator bool // ^@ or starts_with is in the text
 	needsSignature    bool
 	lacksPredicate    bool // a table lacks the predicate that the mode asks for
@@ -50,7 +50,7 @@ type walker struct {
 	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
 	aggregations      []aggregation
 	notices           []verdict.Notice                        // that this statement may raise for the client
-	singleRows        []*reference                            // reads of single rows of tables whose rows count in groups: see noteSingleRows
+	singleRowReads    []*reference                            // see noteSingleRowRead
 	hasExecute        bool                                    // it names a prepared statement, which may need a signature
 	extended          bool                                    // the text is a Parse's
 	checkedParams     map[int32]int                           // how often each stands where its value is checked
@@ -77,7 +77,7 @@ type walker struct {
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
 	return &walker{Rewriter: r, source: source, nodeCounts: map[string]int{}, functions: map[string]bool{},
 		columnNames: map[string]bool{}, relationOfView: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
-		explicitCollations: map[string]bool{}, checkedParams: map[int32]int{}, valueTypes: map[uint32]int{}, omitted: map[string]bool{}}
+		explicitCollations: map[string]bool{}, checkedParams: map[int32]int{}, valueTypes: map[uint32]int{}, omittedColumns: map[string]bool{}}
 }
 
 // refuse records the first refusal.

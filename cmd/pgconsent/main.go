@@ -82,11 +82,11 @@ type globalFlags struct {
 // session is the environment of one run of the program: its streams, flags and logger.
 type session struct {
 	streams
-	ctx      context.Context
-	json     bool
-	terminal bool // stdout is one
-	cli      *commands
-	log      *slog.Logger
+	ctx        context.Context
+	jsonOutput bool
+	terminal   bool // stdout is one
+	cli        *commands
+	log        *slog.Logger
 }
 
 // usageError ends the program with exit code 2.
@@ -153,7 +153,7 @@ func run(args []string, s streams) (code int) {
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	sess := &session{streams: s, ctx: ctx, json: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
+	sess := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
 	sess.log = sess.logger()
 	if err := parsed.Run(sess); err != nil {
 		return sess.printError(err)
@@ -234,7 +234,7 @@ func (s *session) printError(err error) int {
 	}
 	var e *sqlstate.Error
 	var named consent.Named
-	if s.json {
+	if s.jsonOutput {
 		out := map[string]string{"error": errorText(err)}
 		if errors.As(err, &e) && e.Hint != "" {
 			out["hint"] = e.Hint

@@ -128,7 +128,7 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 // warnings returns what in a policy is allowed and unwise.
 func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
-		UnknownOperator: rewrite.UnknownOperator}
+		IsUnknownOperator: rewrite.UnknownOperator}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
@@ -181,7 +181,7 @@ func (p policyCheckCmd) print(s *session, found []policyReport) error {
 	for _, v := range found {
 		bad = bad || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
 	}
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(found); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) 
 			return nil, err
 		}
 		if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 2 {
-			return nil, unavailable(nil)
+			return nil, unavailableRefusal(nil)
 		}
 		counts[i], sums[i] = string(results[0].Rows[0][0]), string(results[0].Rows[0][1])
 	}

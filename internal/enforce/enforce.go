@@ -55,7 +55,7 @@ type Config struct {
 	Audit     *audit.Log
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Log       *slog.Logger     // nil: slog.Default()
-	AIR       *air.Tracker     // nil: nobody is reminded
+	Reminders *air.Tracker     // nil: nobody is reminded
 
 	// Check examines a database each time its catalogs or the installed policy changed, and every ten seconds. While it
 	// returns an error, the database's agents are refused; with a [SignedPathOff] they keep the row security path. Nil:
@@ -215,7 +215,7 @@ func (e *Enforcer) Ready() error {
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		v, err := e.databases[name].current()
 		if err == nil && v.stale(e.cfg.StaleAfter) {
-			err = unavailable(nil)
+			err = unavailableRefusal(nil)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("database %s: %w", name, err))

@@ -268,7 +268,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 		return nil, err
 	}
 	if !ok || !mayContinue(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
-		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+		return refuse(identityRefusal(errors.New("the agent was disabled while it logged in")))
 	}
 	v, refused := d.viewForServer(ctx, info.Server)
 	if refused != nil {
@@ -285,7 +285,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if err != nil {
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name,
 			"database", d.cfg.Name, "error", err)
-		return refuse(noIdentity(err))
+		return refuse(identityRefusal(err))
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
 		opened: time.Now()}
@@ -308,7 +308,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	}
 	e.mu.Unlock()
 	if !still {
-		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+		return refuse(identityRefusal(errors.New("the agent was disabled while it logged in")))
 	}
 	if now, refused := d.current(); refused == nil && now.state != v.state {
 		e.reidentify(d, now.state)
@@ -347,8 +347,8 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 	}
 }
 
-// noIdentity is the refusal of a login: the operator's log says more.
-func noIdentity(cause error) *sqlstate.Error {
+// identityRefusal is the refusal of a login: the operator's log says more.
+func identityRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 		"this agent's identity does not fit the policy").
 		WithHint("The operator of pgconsent finds in its log which attribute of the agent is wrong.").WithCause(cause)

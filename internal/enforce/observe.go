@@ -181,18 +181,18 @@ func (d *database) warnUnprotected(s *state) {
 // decided already.
 func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
 	j := v.Detail.(*judgement)
-	if st.observedPolicy == nil || j.observed == nil || j.observed.record.SQLState != "" {
+	if st.observedPolicy == nil || j.observedDecision == nil || j.observedDecision.record.SQLState != "" {
 		return v
 	}
 	for _, statement := range j.statements {
 		if decisions, err := st.observedPolicy.policy.Explain(statement, values); err != nil {
-			judged, own, would := *v, *j, *j.observed // verdicts are shared
+			judged, own, would := *v, *j, *j.observedDecision // verdicts are shared
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				would.record.Contract = decisions[i].Contract
 			}
 			would.record.SQLState, would.record.Reason, would.record.Skipped, would.texts = string(err.Code),
 				string(err.Reason), "it would be refused", nil
-			own.observed, judged.Detail = &would, &own
+			own.observedDecision, judged.Detail = &would, &own
 			return &judged
 		}
 	}

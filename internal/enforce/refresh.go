@@ -61,7 +61,7 @@ type documents struct {
 	policyFiles     *policy.Watch    // of the policy, as they were when it was read last
 	pendingDocument *policy.Document // waits for pgconsent migrate; nil: none does
 	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	misfitDocument *policy.Document
+	misfitPolicy *policy.Document
 }
 
 // looks are what earlier looks at a database have found, and when each part was looked at last.
@@ -288,7 +288,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 	case unreached || moving:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
 		if d.view.Load() == nil {
-			d.view.Store(&view{refusal: unavailable(err)})
+			d.view.Store(&view{refusal: unavailableRefusal(err)})
 		}
 		if d.lastFailure != err.Error() {
 			what := "the database cannot be reached"
@@ -300,7 +300,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 		}
 		d.lastFailure = err.Error()
 	default:
-		d.view.Store(&view{refusal: notServed(err)})
+		d.view.Store(&view{refusal: notServedRefusal(err)})
 		if d.lastFailure != err.Error() {
 			log.Error("agents are refused: the database cannot be vouched for", "error", err)
 		}
@@ -413,7 +413,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	}
 	doc := d.document
 	c, err := d.compile(doc, snap)
-	d.retryMisfitDocument(snap)
+	d.retryMisfitPolicy(snap)
 	if d.pendingDocument != nil {
 		// pgconsent migrate may have installed what was waiting.
 		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
@@ -498,20 +498,20 @@ func (d *database) mustReadCatalogs(o probeResult) bool {
 		return false
 	}
 	v := d.view.Load()
-	return d.pendingDocument != nil || d.misfitDocument != nil || v == nil || v.refusal != nil ||
+	return d.pendingDocument != nil || d.misfitPolicy != nil || v == nil || v.refusal != nil ||
 		time.Since(d.catalogsReadAt) > rereadInterval
 }
 
-// retryMisfitDocument lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
-func (d *database) retryMisfitDocument(snap *catalog.Snapshot) {
-	if d.misfitDocument == nil {
+// retryMisfitPolicy lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
+	if d.misfitPolicy == nil {
 		return
 	}
-	c, err := d.compile(d.misfitDocument, snap)
+	c, err := d.compile(d.misfitPolicy, snap)
 	if err != nil {
 		return
 	}
-	d.pendingDocument, d.misfitDocument = d.misfitDocument, nil
+	d.pendingDocument, d.misfitPolicy = d.misfitPolicy, nil
 	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
 	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
@@ -658,7 +658,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 // install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
 func (d *database) install(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
-		d.document, d.pendingDocument, d.misfitDocument = doc, nil, nil
+		d.document, d.pendingDocument, d.misfitPolicy = doc, nil, nil
 		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
 	var before suspension

@@ -28,19 +28,19 @@ func (d *database) reload() error {
 		return nil
 	}
 	if !d.state.suspension.none() {
-		d.misfitDocument = doc // it may fit the catalogs as they are
+		d.misfitPolicy = doc // it may fit the catalogs as they are
 		return notReloaded(errors.New(
 			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
-		d.misfitDocument = doc
+		d.misfitPolicy = doc
 		if grown := tablesWithWaitingColumns(d.state.snapshot); grown != "" {
 			err = fmt.Errorf("%w; columns of %s are not known before pgconsent migrate has run", err, grown)
 		}
 		return notReloaded(err)
 	}
-	d.misfitDocument = nil
+	d.misfitPolicy = nil
 	if c.plan.Hash() != d.lastProbe.installed.Hash {
 		d.pendingDocument = doc
 		m.PolicyPending(d.cfg.Name, true)

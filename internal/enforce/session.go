@@ -76,7 +76,7 @@ type judgement struct {
 	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
 	singleTable       bool               // it reads one of these, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
-	observed          *observedDecision  // what the policy would have done, where tables are only observed
+	observedDecision  *observedDecision  // what the policy would have done, where tables are only observed
 
 	record audit.Decision // of the statement; the session's members are filled in for each execution
 }
@@ -285,7 +285,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.keyCounts = res.Keys
 	j.hasSideEffects = hasSideEffects(st.snapshot, res)
 	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
-	j.observed = st.decideObserved(text, p, res)
+	j.observedDecision = st.decideObserved(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
 		RecordsKeys:       len(j.keyRecordedTables) > 0,
@@ -469,11 +469,11 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 // observes notes what the policy would have done to the statement that runs.
 func (t *execution) observes(v *verdict.Verdict) {
 	j, ok := v.Detail.(*judgement)
-	if !ok || j.observed == nil {
+	if !ok || j.observedDecision == nil {
 		return
 	}
-	t.observed = j.observed
-	if now, refused := t.s.currentView(); refused == nil && j.observed.texts != nil {
+	t.observedDecision = j.observedDecision
+	if now, refused := t.s.currentView(); refused == nil && j.observedDecision.texts != nil {
 		t.claims = t.s.claimedSettings(now.state.policy)
 	}
 }
@@ -496,8 +496,8 @@ type execution struct {
 	reservations             []*reservation
 	settleOnce               sync.Once
 
-	observed *observedDecision
-	claims   map[string]string // the settings that it runs with, if it may be compared
+	observedDecision *observedDecision
+	claims           map[string]string // the settings that it runs with, if it may be compared
 }
 
 func (t *execution) Release() *sqlstate.Error {
@@ -537,7 +537,7 @@ func (t *execution) Returned(rows int64) {
 
 func (t *execution) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
-	t.s.recordObserved(t.observed, t.claims, o)
+	t.s.recordObserved(t.observedDecision, t.claims, o)
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code), Keys: t.keys.auditKeys(o.Rows)})
 }
 

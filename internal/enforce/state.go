@@ -72,11 +72,11 @@ func (d *database) current() (*view, *sqlstate.Error) {
 	v := d.view.Load()
 	switch {
 	case v == nil:
-		return nil, notServed(errors.New("the database has not been looked at yet"))
+		return nil, notServedRefusal(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
 	case v.stale(d.e.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
-		return nil, unavailable(nil)
+		return nil, unavailableRefusal(nil)
 	default:
 		return v, nil
 	}
@@ -85,15 +85,15 @@ func (d *database) current() (*view, *sqlstate.Error) {
 // stale tells whether the last probe is older than this.
 func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) > after }
 
-// unavailable is the refusal while the server does not answer.
-func unavailable(cause error) *sqlstate.Error {
+// unavailableRefusal is the refusal while the server does not answer.
+func unavailableRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream,
 		"pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
 		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
 }
 
-// notServed is the refusal while the database answers and its enforcement layers cannot be verified.
-func notServed(cause error) *sqlstate.Error {
+// notServedRefusal is the refusal while the database answers and its enforcement layers cannot be verified.
+func notServedRefusal(cause error) *sqlstate.Error {
 	what := ""
 	switch {
 	case errors.Is(cause, migrations.ErrNotInstalled):

@@ -119,8 +119,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("record %d: %s", f.Number, f.Why)
 }
 
-// mostFindings limits the reported findings.
-const mostFindings = 100
+// maxFindings limits the reported findings.
+const maxFindings = 100
 
 // Check verifies an export with its codes and the anchored head. Without findings the records are those that were
 // signed, complete at least up to the anchor, and in order, and the current consents follow from them.
@@ -153,7 +153,7 @@ type checker struct {
 }
 
 func (c *checker) found(number int64, format string, args ...any) {
-	if len(c.findings) < mostFindings {
+	if len(c.findings) < maxFindings {
 		c.findings = append(c.findings, Finding{number, fmt.Sprintf(format, args...)})
 	}
 }

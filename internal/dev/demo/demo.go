@@ -215,15 +215,15 @@ func (c Config) open(ctx context.Context, f folder, cfg *config.Config) (access 
 func (c *Config) chooseAddresses() error {
 	var chosen []net.Listener // closed when both are chosen, so that they are two
 	for _, one := range []struct {
-		address *string
-		usual   string
-		what    string
+		address  *string
+		standard string
+		what     string
 	}{{&c.Listen, DefaultListen, "clients connect"}, {&c.HTTP, DefaultHTTP, "HTTP is served"}} {
 		if *one.address != "" {
 			continue
 		}
-		*one.address = one.usual
-		if pgcluster.PortFree(one.usual) == nil {
+		*one.address = one.standard
+		if pgcluster.PortFree(one.standard) == nil {
 			continue
 		}
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -232,7 +232,7 @@ func (c *Config) chooseAddresses() error {
 		}
 		*one.address = free.Addr().String()
 		chosen = append(chosen, free)
-		c.Progress(one.usual + " is in use: " + one.what + " at " + *one.address)
+		c.Progress(one.standard + " is in use: " + one.what + " at " + *one.address)
 	}
 	for _, l := range chosen {
 		l.Close()

@@ -66,7 +66,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := acquire(l.lock)
+	lock, err := lockFolder(l.lock)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +257,8 @@ var (
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and for
-// a server that shuts down.
+// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and
+// for a server that shuts down.
 const leftPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.

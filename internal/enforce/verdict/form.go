@@ -26,19 +26,19 @@ const (
 // case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32
 // places (STACKDEPTH).
 const (
-	maxPattern   = 64 << 10 // bytes
-	maxWildcards = 50
-	maxWords     = 1000 // bytes
-	maxWord      = 600
-	maxDashes    = 20
-	maxLevels    = 200
+	maxPatternBytes = 64 << 10 // bytes
+	maxWildcards    = 50
+	maxWordsBytes   = 1000 // bytes
+	maxWord         = 600
+	maxDashes       = 20
+	maxLevels       = 200
 )
 
 // Holds tells whether a value, in UTF-8, has the form. NULL is nil, and has every form.
 func (f Form) Holds(value []byte) bool {
 	switch {
 	case f&noTrailingEscape != 0 && bytes.HasSuffix(value, []byte(`\`)),
-		f&PatternPart != 0 && (len(value) > maxPattern || bytes.Count(value, []byte("%")) > maxWildcards),
+		f&PatternPart != 0 && (len(value) > maxPatternBytes || bytes.Count(value, []byte("%")) > maxWildcards),
 		f&ShallowJSON != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
 		f&RegularExpression != 0 && value != nil && !SafeRegularExpression(string(value)),
 		f&TextQuery != 0 && value != nil && !SafeTextQuery(string(value)),
@@ -47,7 +47,7 @@ func (f Form) Holds(value []byte) bool {
 	case f&SearchWords == 0:
 		return true
 	}
-	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes &&
+	return len(value) <= maxWordsBytes && bytes.Count(value, []byte("-")) <= maxDashes &&
 		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
 }
 

@@ -81,7 +81,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			next(ctx)
 			return
 		}
-		s.doOnce(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
+		s.doOnce(ctx.Context(), call, &idempotentRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
 			func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {

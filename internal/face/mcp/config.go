@@ -28,7 +28,7 @@ type Config struct {
 	Record    func(context.Context, audit.Call) error
 	Databases map[string]*Database // by name in the configuration
 	Service   *operations.Service  // the operations, as of the other APIs
-	AIR       *air.Tracker         // nil: interactions are not tracked
+	Reminders *air.Tracker         // nil: interactions are not tracked
 
 	Version         string
 	Log             *slog.Logger  // nil: nowhere

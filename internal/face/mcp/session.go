@@ -17,8 +17,8 @@ import (
 
 // Limits of open sessions: of one caller, and of all. One more ends the session that was unused for longest.
 const (
-	mostOfOne = 32
-	most      = 4096
+	maxSessionsPerCaller = 32
+	maxSessions          = 4096
 )
 
 // Limits of one caller, over all of its sessions.
@@ -34,9 +34,9 @@ type session struct {
 	who    identity.Caller
 	bearer string // to verify it again
 
-	ctx context.Context // of its calls
-	end context.CancelFunc
-	sdk *sdk.Server
+	ctx       context.Context // of its calls
+	end       context.CancelFunc
+	sdkServer *sdk.Server
 	*caller
 
 	mu       sync.Mutex
@@ -156,7 +156,7 @@ func (a *sessions) add(s *session) {
 		}
 	}
 	crowd := mine
-	for _, limit := range []int{mostOfOne, most} {
+	for _, limit := range []int{maxSessionsPerCaller, maxSessions} {
 		for len(crowd) > limit {
 			oldest := slices.MinFunc(crowd, func(x, y *session) int {
 				return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano())
@@ -200,11 +200,11 @@ func (a *sessions) list() []*session {
 // close ends the calls in progress, and then the SDK's session, which waits for them.
 func (s *session) close() {
 	s.end()
-	if s.sdk == nil {
+	if s.sdkServer == nil {
 		return
 	}
 	go func() {
-		for one := range s.sdk.Sessions() {
+		for one := range s.sdkServer.Sessions() {
 			_ = one.Close()
 		}
 	}()

@@ -69,7 +69,7 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	c.connected = true
-	conn.PgConn().Frontend().SetMaxBodyLen(maxRow)
+	conn.PgConn().Frontend().SetMaxBodyLen(maxRowBytes)
 	for _, s := range c.session.set() {
 		if _, err := conn.Exec(ctx, s); err != nil {
 			closeNow(conn)

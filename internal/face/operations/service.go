@@ -30,7 +30,7 @@ type Service struct {
 	// Connect opens an agent's session through the proxy. The caller closes it.
 	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
 
-	AIR *air.Tracker
+	Reminders *air.Tracker
 
 	Answers Answers // to calls with an idempotency key
 

@@ -68,7 +68,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 		return nil, err
 	}
 	if len(found) > 0 {
-		found[0].Repeated, found[0].For = true, g.forWhom(s)
+		found[0].Repeated, found[0].For = true, g.grantorUnlessCaller(s)
 		return &found[0], nil
 	}
 	columns, values := []string{x.Store, x.Grantee}, []any{store, g.Grantee}
@@ -78,7 +78,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !isStamped(t.Write.Stamps, x.Grantor) {
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
-	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.forWhom(s)}
+	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.grantorUnlessCaller(s)}
 	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
 		placeholders(len(columns))+") RETURNING "+
 		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).
@@ -175,7 +175,7 @@ func (g ConsentRequest) scope(s *session) string {
 	return g.Scope
 }
 
-func (g ConsentRequest) forWhom(s *session) string {
+func (g ConsentRequest) grantorUnlessCaller(s *session) string {
 	if g.Grantor == s.entity {
 		return ""
 	}

@@ -13,14 +13,14 @@ import (
 
 // Material has everything that a report is made from.
 type Material struct {
-	Subject    string
-	Database   string
-	Now        time.Time
-	By         string // who made it
-	Controller string
-	Contact    string
-	Duration   time.Duration // of TEMPORARY; 0: the default
-	Renewal    bool          // interactions renew TEMPORARY
+	Subject           string
+	Database          string
+	Now               time.Time
+	By                string // who made it
+	Controller        string
+	Contact           string
+	Duration          time.Duration // of TEMPORARY; 0: the default
+	InteractionsRenew bool          // interactions renew TEMPORARY
 
 	Current   []consent.Record // newest record of each consent; empty: the registry does not know the subject
 	History   []consent.Record // oldest first
@@ -226,7 +226,7 @@ func (m Material) retention(rec consent.Record) Retention {
 		}
 		out.Until = optionalTime(rec.ExpiresAt)
 		out.Period = "Until the consent expires, then deleted in full."
-		if m.Renewal {
+		if m.InteractionsRenew {
 			out.Period = fmt.Sprintf("%d days from the last interaction, then deleted in full.", int(length.Hours()/24))
 		}
 	case active && rec.Stream == consent.Partnered:

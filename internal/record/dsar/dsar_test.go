@@ -133,11 +133,11 @@ func TestWhoHadWhat(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"a exact  [[2]] true ESSENTIAL, STATISTICAL",
-		"b possible " + dsar.WhyNotRecorded + " [] false ",
-		"b possible " + dsar.WhyNotExact + " [] false ",
+		"b possible " + dsar.ReasonNotRecorded + " [] false ",
+		"b possible " + dsar.ReasonNotExact + " [] false ",
 		"d exact  [[1]] false ",
-		"d possible " + dsar.WhyNotFinished + " [] false ",
-		`q"uoted possible ` + dsar.WhyNotRecorded + " [] false ",
+		"d possible " + dsar.ReasonNotFinished + " [] false ",
+		`q"uoted possible ` + dsar.ReasonNotRecorded + " [] false ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -303,7 +303,7 @@ func story(now int, withdrawn bool) dsar.Material {
 		Details: consent.Details{Grantor: "ada", By: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
 			Reason: "wants help", Evidence: "form 7"}}
 	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), By: "officer", Controller: "Example GmbH",
-		Renewal: true, Rows: mine, History: []consent.Record{given}}
+		InteractionsRenew: true, Rows: mine, History: []consent.Record{given}}
 	if withdrawn {
 		w := given
 		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.Withdrawn, nil, nil

@@ -141,12 +141,12 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 // scanState is the state of the scan after the blocks so far.
 type scanState struct {
 	Scan
-	out     LogRead
-	pending map[uint64]*decision // decisions without an outcome so far
-	hash    []byte               // of the last record
-	coded   bool                 // records have had codes so far
-	done    int64                // bytes read so far
-	total   int64
+	out      LogRead
+	pending  map[uint64]*decision // decisions without an outcome so far
+	hash     []byte               // of the last record
+	hasCodes bool                 // records have had codes so far
+	done     int64                // bytes read so far
+	total    int64
 }
 
 // checkBlock checks a block against the one before it.
@@ -166,7 +166,7 @@ func (r *scanState) checkBlock(b *block) {
 		}
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
 		// enough. Older formats had none.
-		if r.coded = r.coded || len(b.last.mac) > 0; r.coded {
+		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
 			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
 				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
 			}
@@ -202,7 +202,7 @@ func (r *scanState) deliver(b *block) {
 
 // end checks the end of the log, and delivers the decisions without an outcome.
 func (r *scanState) end() {
-	if !r.coded && r.out.Records > 0 && r.Key.ID() != "" {
+	if !r.hasCodes && r.out.Records > 0 && r.Key.ID() != "" {
 		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
 	}
 	for _, h := range r.Heads {

@@ -53,7 +53,7 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		})
 	}
 	return Differences{Relations: sorted(differ), Functions: sorted(changed), Gone: sorted(gone),
-		Others: s.beside(differ, named).hash() != o.beside(differ, named).hash()}
+		Others: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
 }
 
 // nameElsewhere tells whether a function of another schema has the name. Calls of that one may now be of one that has
@@ -100,9 +100,9 @@ func (f *Function) mayBeAttribute() bool {
 		strings.HasPrefix(first, "record")
 }
 
-// beside is the content of a snapshot without its relations, and without some functions and the types of the rows of
-// some relations.
-func (s *Snapshot) beside(relations map[Name]bool, functions func(*Function) bool) Spec {
+// specWithout is the content of a snapshot without its relations, and without some functions and the types of the rows
+// of some relations.
+func (s *Snapshot) specWithout(relations map[Name]bool, functions func(*Function) bool) Spec {
 	spec := s.spec
 	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), functions)
 	spec.Relations, spec.Indexes, spec.Types, spec.Collations = nil, nil, nil, map[uint32][]string{}

@@ -67,7 +67,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	}
 	m := dsar.Material{Subject: q.Subject, Database: from.Database, By: q.By, Contact: q.Contact, Now: time.Now()}
 	if r := from.Registry; r != nil {
-		m.Controller, m.Duration, m.Renewal = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
+		m.Controller, m.Duration, m.InteractionsRenew = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
 		var unknown *consent.NotFoundError
 		current, now, err := r.CurrentOfSubject(ctx, q.Subject)
 		if err != nil && !errors.As(err, &unknown) {

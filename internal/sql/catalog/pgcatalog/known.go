@@ -296,9 +296,9 @@ func (l *loader) readUses(ctx context.Context) error {
 		}, others)
 }
 
-// nobodysOrder tells whether nobody has made a cast between types of PostgreSQL's, or an operator class that orders or
-// hashes such a type.
-func (k *known) nobodysOrder() bool {
+// hasOnlyNativeOrder tells whether nobody has made a cast between types of PostgreSQL's, or an operator class that
+// orders or hashes such a type.
+func (k *known) hasOnlyNativeOrder() bool {
 	return !k.castOfNative && !slices.ContainsFunc(k.classes, func(c class) bool { return c.orders && c.of < firstOfOthers })
 }
 

@@ -47,7 +47,7 @@ var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*"
 // of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
 func (k *known) plainSQL(f *function) bool {
 	if f.language != "sql" || f.parsed || !isClear(f.source) || f.defaults || f.unsettled ||
-		slices.ContainsFunc(f.types, k.ofAnyType) || !k.nobodysOrder() {
+		slices.ContainsFunc(f.types, k.ofAnyType) || !k.hasOnlyNativeOrder() {
 		return false
 	}
 	text := withoutStrings(f.source)
@@ -112,7 +112,8 @@ func words(text string) []string {
 	return found
 }
 
-// withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is clear.
+// withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is
+// clear.
 func withoutStrings(source string) string { return aString.ReplaceAllString(lower(source), " ") }
 
 // isClear tells whether the strings and the names in a function's text are certain. No string may have escapes. Outside
