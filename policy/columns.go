@@ -79,8 +79,9 @@ func (t *Table) ColumnConditions() []predicate.Node {
 // Key is a key of a JSON object that agents see if its value is of the type.
 type Key struct {
 	Name string
-	Type string // string, number or boolean, as json_typeof says; with [] a list of them; or object
-	Keys []Key  // of an object: those that agents see of it
+	// "string", "number", "boolean" or "object", as json_typeof names them; with [] behind it, a list of such values
+	Type string
+	Keys []Key // the keys of an object that agents see
 }
 
 // IsScalar tells whether the value is neither a list nor an object.

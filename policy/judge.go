@@ -48,7 +48,7 @@ type ContractDecision struct {
 	Missing  bool   `json:"missing,omitempty"` // the attribute has no value
 	Verdict  string `json:"verdict"`           // allow, deny, or none: it governs no object that the statement reads or writes
 	Allows   string `json:"allows,omitempty"`
-	Quota    *Quota `json:"-"` // of an allowed statement whose rows are counted
+	Quota    *Quota `json:"-"` // the quota that the rows of an allowed statement count towards; nil: none
 }
 
 // Quota bounds the rows of a statement, and the rows of all statements of an agent for one value of an attribute.

@@ -96,7 +96,8 @@ func (w *followerWalk) follow(at follower, by referringKey) {
 	}
 }
 
-// warnShownKeys warns of columns of a foreign key that agents do not see, although they see what becomes of the row.
+// warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. ON DELETE and ON UPDATE
+// change or delete those rows, and so tell agents what the columns hold.
 func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
 	for _, t := range shows {
 		name := w.shownKeyColumn(t, by.key, changed)

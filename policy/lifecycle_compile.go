@@ -97,7 +97,8 @@ func (c *lifecycleCompiler) checkHidden(decl *lifecycleDecl, t *Table, l *Lifecy
 	return false
 }
 
-// warnCascades warns of rows that go with the table's rows by a foreign key.
+// warnCascades warns of tables whose rows ON DELETE CASCADE deletes together with rows of this table, even if agents
+// may see those rows.
 func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relation) {
 	for _, other := range c.snap.Relations() {
 		for _, key := range other.ForeignKeys {

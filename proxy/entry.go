@@ -26,8 +26,8 @@ type entry interface {
 	// appendRefused appends the refused form of the message, see [refusal].
 	appendRefused(dst []byte) []byte
 
-	// answer takes one message of the server's, by its type and the length of its body. It is false where PostgreSQL has no
-	// such answer to a message of this kind.
+	// answer takes one message of the server's, by its type and the length of its body. It is false where PostgreSQL has
+	// no such answer to a message of this kind.
 	answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
 }
 
@@ -36,7 +36,7 @@ type entryBase struct {
 	own      bool     // the proxy's message, not the client's: its answers are not relayed
 	forNext  bool     // own: it prepares the message behind it, whose answer an error of it is
 	refusal  *refusal // the refused form is sent in place of the message; the server's error to it is replaced
-	replaced bool     // it was refused after its bytes were staged
+	replaced bool     // the message was refused after its bytes were staged
 
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
@@ -73,11 +73,13 @@ func replace(e entry, r *refusal) {
 type execution struct {
 	entryBase
 
-	runs      []*verdict.Verdict // on what the text runs by name
-	prepared  []*statement       // what its PREPAREs make, by the verdict's effects; nil where confirmed already
-	declared  []*portal          // what its DECLAREs make, the same
-	portals   []*portal          // that it runs, as Execute or by FETCH
-	snapshots []snapshotUse      // held snapshots that it shows rows of
+	runs []*verdict.Verdict // on what the text runs by name
+	// the statements that its PREPAREs make, by the verdict's effects; nil where confirmed already
+	prepared []*statement
+	// the portals that its DECLAREs make, by the verdict's effects; nil where confirmed already
+	declared  []*portal
+	portals   []*portal     // that it runs, as Execute or by FETCH
+	snapshots []snapshotUse // held snapshots that it shows rows of
 	dropsSeal bool
 
 	holdRequests uint64 // of the ledger's, when it was staged
@@ -144,8 +146,8 @@ func (x *execution) completion() []byte {
 	return appendCommandComplete(nil, e.CommandTag)
 }
 
-// raises tells whether a notice is one that the statement which runs now raises for the client, and has not raised
-// before: a trigger raises it for each row.
+// raises tells whether the running statement raises a notice for the client, and has not raised the same notice before.
+// A trigger raises its notice for each row, and the client gets it once.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
 	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
 		return false

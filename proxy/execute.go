@@ -77,7 +77,7 @@ func (r *requests) execute(body []byte) error {
 	return nil
 }
 
-// stageExecute stages an Execute that is allowed. rows is how many it asks for; 0: all.
+// stageExecute stages an Execute that is allowed. rows is how many rows the client asks for; 0: all.
 func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
 	if which, any := hardenedStatements(v, n.runs); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
 		r.hardenPlan()

@@ -42,8 +42,8 @@ type ledger struct {
 	channels map[string]bool // that the client has listened to
 }
 
-// sealTime is when the session's seal expires, and the function to call when the database says otherwise: see
-// [verdict.Seal].
+// sealTime is when the session's seal expires. late is called when the database finds the seal expired before that
+// time: see [verdict.Seal].
 type sealTime struct {
 	expires time.Time
 	late    func()

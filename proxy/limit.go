@@ -154,9 +154,9 @@ func (l *ledger) failPortal(x *execution) {
 	}
 }
 
-// limitedEnd is where the first part of the batch ends that is to be answered before anything else is sent: behind an
-// execution whose result is limited. It is end where there is none. An Execute that only shows rows, and is alone up to
-// its Sync, may have the Sync with it: nothing is committed that an error would undo.
+// limitedEnd returns where to divide the batch: after the first execution whose result is limited. The server must
+// answer that part before the proxy sends more. Without such an execution it returns end. An Execute that only reads,
+// and is the only one before its Sync, goes with the Sync: then the Sync commits nothing that an error would undo.
 func (r *requests) limitedEnd(end int) int {
 	b := &r.batch
 	for i := b.sent; i < end; i++ {

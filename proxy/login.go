@@ -84,7 +84,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 	defer s.finish()
 	defer s.recoverPanic()
-	c.conclude(s.converse(server)) // before finish, so that the reason is known
+	c.conclude(s.converse(server)) // conclude runs before finish, which reports the reason for the end of the session
 	return nil
 }
 

@@ -18,8 +18,8 @@ type statement struct {
 	types   []byte           // of its parameters, as its Parse declared them, where its text depends on their values
 }
 
-// noGroup is the group of what a Query does: its failure makes the server skip nothing, so what it makes is certain only
-// when it is answered.
+// noGroup is the group of what a Query does: its failure makes the server skip nothing, so what it makes is certain
+// only when it is answered.
 const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
@@ -131,7 +131,7 @@ func (n *names) confirm(e entry) {
 	}
 }
 
-// confirmPrepared applies PREPARE, the i-th statement of x.
+// confirmPrepared notes the statement that the i-th statement of the execution x, a PREPARE, has made on the server.
 func (n *names) confirmPrepared(x *execution, i int) {
 	if i >= len(x.prepared) || x.prepared[i] == nil {
 		return
@@ -143,7 +143,7 @@ func (n *names) confirmPrepared(x *execution, i int) {
 	n.statements[name] = s
 }
 
-// confirmDeclared applies DECLARE, the i-th statement of x.
+// confirmDeclared notes the cursor that the i-th statement of the execution x, a DECLARE, has made on the server.
 func (n *names) confirmDeclared(x *execution, i int) {
 	if i >= len(x.declared) || x.declared[i] == nil {
 		return
@@ -206,8 +206,8 @@ func (n *names) closePortal(name string) {
 	delete(n.portals, name)
 }
 
-// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Those of a transaction that
-// is rolled back do not, which the server says when they are used.
+// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Those of a transaction
+// that is rolled back do not, which the server says when they are used.
 func (n *names) dropPortals(all bool) {
 	for name, p := range n.portals {
 		p.txEnded = true

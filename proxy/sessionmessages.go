@@ -137,7 +137,8 @@ func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 	return true, nil
 }
 
-// undoReady makes the server fail in the place of a Query or a Sync which it has answered.
+// undoReady makes the server report an error for a Query or a Sync that it has already answered. So the transaction
+// fails.
 func (o *answers) undoReady(e entry) *sqlstate.Error {
 	if _, isSync := e.(*syncEntry); isSync {
 		return o.undoResult((*refusal).describe, true)
@@ -208,7 +209,8 @@ func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
 	return b, nil
 }
 
-// takeOwnError takes an error of a message of the proxy's, and returns what the client gets: why the session ends.
+// takeOwnError takes the error of a message that the proxy has sent by itself. It returns the error that tells the
+// client why the session ends, or nil if the session goes on.
 func (o *answers) takeOwnError(f *fields) []byte {
 	o.sealCode = f.code()
 	o.head = nil

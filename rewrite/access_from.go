@@ -169,7 +169,7 @@ func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
 	for _, one := range r.uses[before:] {
 		one.mark("", usageOutput|usageSimilarity)
 	}
-	return nil // analyzeAccesses adds the tables that the view reads
+	return nil // nil: the columns are not known; analyzeAccesses adds the tables that the view reads
 }
 
 // maxViews bounds the mentions of views that one statement opens.

@@ -309,7 +309,8 @@ func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
 	}
 }
 
-// isOutputType tells whether an output may be cast to a type, and notes that the type gets its schema.
+// isOutputType tells whether the signed path may cast an output to a type. If so, it notes that the rewriter must write
+// the type's schema.
 func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || t.Setof || t.PctType || schema != "" && schema != "pg_catalog" {

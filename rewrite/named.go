@@ -197,12 +197,13 @@ func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	return doesNotExistError(sqlstate.UndefinedTable, "relation", name)
 }
 
-// isUnknownRelation tells whether no relation and no index has that name. The server reports schemas without relations.
+// isUnknownRelation tells whether no relation and no index has the given name. The server reports schemas without
+// relations.
 func (w *walker) isUnknownRelation(schema, name string) bool {
 	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRowType(schema, name)
 }
 
-// isNoRowType tells whether no relation has that name: then there is no row type of the name.
+// isNoRowType tells whether no relation has the given name. Then no row type has the name either.
 func (w *walker) isNoRowType(schema, name string) bool {
 	_, found := w.snap.ResolveRelation(schema, name)
 	return !found && (schema == "" || w.hasRelations(schema))
@@ -267,7 +268,8 @@ func (w *walker) checkFunctionName(written string, read bool) *sqlstate.Error {
 	return w.checkFunctionText(written, written, read)
 }
 
-// checkSignature does so where the types of the arguments follow. It checks these first, as PostgreSQL does.
+// checkSignature refuses hidden functions in a text where the types of the arguments follow the name. It checks the
+// types first, as PostgreSQL does.
 func (w *walker) checkSignature(written string, read bool) *sqlstate.Error {
 	name, args, _ := strings.Cut(written, "(")
 	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")

@@ -56,7 +56,7 @@ type Result struct {
 	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
 	relationUses []*relationUse
 	foreignCasts []foreignCast
-	checkValues  func(values [][]byte) *sqlstate.Error // of parameters; nil: any are taken
+	checkValues  func(values [][]byte) *sqlstate.Error // checks the values of parameters; nil: all values are accepted
 }
 
 // PlanHints are what the beginning of a text tells the planner of how many rows it finds.
@@ -375,21 +375,21 @@ type fragment struct {
 	// the view that is read in place of the relation, which agents cannot read; else zero
 	view           catalog.Name
 	visible        *catalog.Relation        // the relation with the columns that agents see
-	isPlain        func(column string) bool // of a row view: whether a column comes out as it is stored
-	keyFunction    *keyFunction             // nil: it has no columns that exist by key only
-	viewTables     []catalog.Name           // of a view: the tables that it reads
-	partOf         []catalog.Name           // of a partition or child: the tables of the policy that have its rows
-	lacksPredicate bool                     // of a view: one of its tables lacks the predicate
-	// it is a materialized view, a foreign table, or a view that reads one
+	isPlain        func(column string) bool // tells whether a row view returns a column as stored
+	keyFunction    *keyFunction             // nil: the table has no columns that exist by key only
+	viewTables     []catalog.Name           // the tables that a view reads
+	partOf         []catalog.Name           // the tables of the policy that contain the rows of a partition or child
+	lacksPredicate bool                     // some table of a view lacks the predicate
+	// the relation is a materialized view, a foreign table, or a view that reads such a relation
 	lacksRowSecurity bool
 
-	hashSets      []predicate.Set // of the hashed form of the row policy
-	hasSignedView bool            // there is a signed view
-	// row security compares a materialized answer, where the signed view looks at the subjects
+	hashSets      []predicate.Set // the sets in the hashed form of the row policy
+	hasSignedView bool            // the table has a signed view
+	// row security compares a materialized answer, whereas the signed view reads the subjects
 	materialized     bool
 	aggregate        *policy.Aggregate // some rows count in groups only
 	attributeColumns []string          // columns that equal an attribute in every visible row
-	// the rule reads helper tables whose indexes or types run functions of their owner's
+	// the rule reads helper tables whose indexes or types run functions of the owner
 	runsUserCode       bool
 	singleValueColumns []string // those attributeColumns that equal one value
 }

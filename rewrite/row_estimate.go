@@ -24,7 +24,8 @@ const (
 // more, which PostgreSQL would join in the order of the rules.
 const JoinLimit = 12
 
-// WithSizes returns a rewriter that decides alike, and gives hints by these sizes. Without sizes it gives no hints.
+// WithSizes returns a rewriter with the same decisions that also gives the planner hints, according to these sizes of
+// tables. A rewriter without sizes gives no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	with := *r
 	with.sizes = sizes
@@ -127,7 +128,7 @@ func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowE
 	return w.runEstimator(tree, &rowEstimator{ignoreLimit: unlimited})
 }
 
-// runEstimator does so with the settings of h.
+// runEstimator estimates with the settings of h.
 func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
 	h.walker, h.referenceOf, h.rows, h.narrowed, h.lookedUp, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
@@ -163,7 +164,7 @@ type rowEstimator struct {
 	*walker
 	referenceOf       map[*sqltext.RangeVar]*reference
 	rows              map[*reference]float64
-	narrowed          map[*reference]bool // of a view: an index of one of its tables may do
+	narrowed          map[*reference]bool // views for which an index of one of their tables may find the rows
 	lookedUp          map[*reference]bool // an index looks its rows up for rows of another
 	foundBySearch     map[*reference]bool // a search finds the fewest of its rows
 	ignoreLimit       bool                // LIMIT does not count

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// typeName visits a type. Types keep their spelling: the pinned search path, and no CREATE and TEMP, make that safe.
+// typeName visits a type. A type name stays as the agent wrote it. Nobody can put another type under that name: the
+// search path is pinned, and agents have neither CREATE nor TEMPORARY.
 func (w *walker) typeName(t *sqltext.TypeName) {
 	if t == nil || w.refused != nil {
 		return

@@ -216,7 +216,8 @@ func (w *walker) where(n *sqltext.Node) {
 		return
 	}
 	w.saw("CurrentOfExpr")
-	// The tree does not say where it is. The text has them in the order of the walk, and the proof compares both.
+	// The tree does not say where in the text CURRENT OF stands. The walk meets the CURRENT OF clauses in the order of the
+	// text, and the proof compares the result with the tree.
 	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
 		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {

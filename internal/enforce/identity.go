@@ -24,11 +24,12 @@ import (
 type Agent struct {
 	Name       string
 	Database   string
-	Credential *scram.StoredCredentials // nil: the agent cannot log in by one
-	Token      bool                     // it logs in by a token, whose claims are attributes as well
-	Attributes map[string]string        // whose source is the credential
-	Claims     map[string]string        // of its tokens: for an attribute the claim that gives it
-	Sessions   int                      // how many it may have at a time; 0: as many as there is room for
+	Credential *scram.StoredCredentials // nil: the agent cannot log in by a password
+	Token      bool                     // the agent logs in by a token, whose claims also give attributes
+	Attributes map[string]string        // the attributes that the credential gives
+	Claims     map[string]string        // the claim of a token that gives each attribute, by attribute
+	// how many sessions the agent may have at a time; 0: as many as the server has room for
+	Sessions int
 }
 
 // SessionInfo is what the proxy knows of a session that starts. It has the fields of proxy.SessionInfo, so that Go
@@ -39,14 +40,14 @@ type SessionInfo struct {
 	Database   string
 	RemoteAddr string
 	BackendPID uint32
-	Server     string // when the server was started, as it says: which one it is
+	Server     string // the time at which the server says it was started, which identifies the server
 
 	Settings map[string]string     // settings of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
 	Granted map[string]string // attributes that the agent's token gave; nil without one
 	Until   time.Time         // when the token expires, and the session with it; zero: never
-	Lists   bool              // columns that the policy gives by key only do not exist for this session
+	Lists   bool              // the session does not see columns that exist by key only
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
@@ -55,7 +56,7 @@ type SessionInfo struct {
 // AgentAccess is how an agent's connection is to be treated.
 type AgentAccess struct {
 	Credential *scram.StoredCredentials
-	Token      bool              // in the place of Credential
+	Token      bool              // the agent logs in by a token instead of a password
 	Sessions   int               // how many the agent may have at a time; 0: as many as there is room for
 	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
 
@@ -146,7 +147,7 @@ func (d *database) pinnedSettings() map[string]string {
 		// server takes this memory only where it needs it.
 		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
-		// The tables that rules read count as joined, though the statement does not name them.
+		// PostgreSQL counts the tables that rules read towards these limits, though the statement does not name them.
 		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 		"join_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 	}
@@ -301,7 +302,8 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	}
 	s.setReminderKey(v.state.policy, attributes)
 	e.mu.Lock()
-	// A change of the agents since the look-up above either sees the registered session, or is seen here.
+	// The agents may have changed since they were read above. Either whoever changed them finds this session registered,
+	// or this check finds the change.
 	still := mayContinue(e.agents, agent)
 	if still {
 		e.sessions[s] = struct{}{}

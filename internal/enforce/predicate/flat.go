@@ -84,10 +84,10 @@ func (w *writer) flatSQL(n Node, row string) string {
 	}
 }
 
-// innerRow writes the condition on a row, the outer one or one that a link leads to. With several joins the planner may
-// start with two unrelated tables, and underestimate the rows that this gives (it makes one side unique for a
-// semi-join, and counts only the rows of the other). So only the longest chain may become a join. IS TRUE keeps the
-// others as conditions, which are looked up for a few rows and hashed for many.
+// innerRow writes the condition on a row: the row of the table, or a row that a link leads to. The planner turns chains
+// of links into joins. With several joins it may join two unrelated tables first, and underestimates how many rows that
+// gives. So innerRow lets only the longest chain become a join. It adds IS TRUE to the other conditions, which keeps
+// PostgreSQL from joining them: it looks them up for a few rows, and hashes them for many.
 func (w *writer) innerRow(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.write(n, row)
@@ -95,8 +95,8 @@ func (w *writer) innerRow(n Node, row string) string {
 	return w.writeParts(n, row, w.write)
 }
 
-// linkedRow writes the condition on the row that a link leads to. Where there is at most one, PostgreSQL makes a plain
-// join of the link, which it estimates well if nothing else is joined to that row.
+// linkedRow writes the condition on the row that a link leads to. If the link leads to at most one row, PostgreSQL
+// makes a plain join of the link. It estimates that join well as long as nothing else is joined to the row.
 func (w *writer) linkedRow(n Node, row string, one bool) string {
 	if !one {
 		return w.innerRow(n, row)
@@ -167,8 +167,8 @@ func SignedView(table catalog.Name) catalog.Name {
 
 const signedViewPrefix = "visible_"
 
-// HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are.
-// A table that is open to agents needs none.
+// HasSignedView tells whether a table with the rule n gets a signed view, provided that agents see some of its columns
+// unmasked. A table that is open to agents needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return hasFlatForm(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

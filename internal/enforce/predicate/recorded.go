@@ -219,7 +219,7 @@ func (w *writer) noGuardianAgrees(n Recorded, row, id string) string {
 		" WHERE " + strings.Join(by, " AND ") + fence
 }
 
-// subjectsSQL is a FROM item with the ids of the subjects in a row.
+// subjectsSQL is an item for FROM that lists the ids of the subjects of a row.
 func (n Recorded) subjectsSQL(row, alias string) string {
 	if n.Subject != "" {
 		return "(SELECT " + column(row, n.Subject) + " AS id) AS " + alias

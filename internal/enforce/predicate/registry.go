@@ -54,7 +54,7 @@ type Registered struct {
 	Contexts             []Grantee // the session's contexts, which scopes may name
 	// the column that says how old the row is; "": no record ends for old rows only, and none decays
 	Since string
-	// a row older than a countdown to anonymity shows until so many full days have passed; 0: not at all
+	// a row from before a countdown shows during the first Days full days of the countdown; 0: it does not show
 	Days    int
 	Grouped bool // the row counts, and does not show
 }
@@ -360,7 +360,7 @@ func (n Registered) consents(r, row Row, w World) bool {
 		return false
 	}
 	older, counting := before("decay_from")
-	passed := false // more days than the node allows, in the running countdown
+	passed := false // the running countdown has lasted for Days full days
 	if counting && older && n.Days < Forever {
 		passed = w.Now.Sub(read(r["decay_from"], TimestampTZ).time) >= time.Duration(n.Days)*24*time.Hour
 	}

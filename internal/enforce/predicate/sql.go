@@ -11,8 +11,8 @@ import (
 // sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement is planned:
 // see [writer.sublink].
 //
-// The expression never raises an error, since an error inside a policy would tell that a row exists. There is no
-// separate test for an attribute without which the row cannot show anyway.
+// The expression never raises an error, since an error inside a policy would tell that a row exists. Where no row can
+// show without an attribute, the expression has no separate test for the attribute.
 func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
 
 // Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks

@@ -21,10 +21,10 @@ const (
 	Pattern           = PatternPart | noTrailingEscape             // of LIKE
 )
 
-// PostgreSQL matches patterns, parses text searches and compares documents recursively. max_stack_depth is 2 MB by
-// default and 100 kB at least, which suffices for 500 levels; two bytes of a search may be one level. Words in lower
-// case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32
-// places (STACKDEPTH).
+// Bounds that keep PostgreSQL from failing on a value. PostgreSQL matches patterns, parses text searches and compares
+// documents recursively, within max_stack_depth: 2 MB by default, at least 100 kB. 100 kB suffice for 500 levels, and
+// two bytes of a search may make one level. Words must have less than 2,048 bytes (tsearch's MAXSTRLEN) in lower case,
+// which may be longer. The stack of a web search has 32 places (STACKDEPTH).
 const (
 	maxPatternBytes = 64 << 10 // bytes
 	maxWildcards    = 50

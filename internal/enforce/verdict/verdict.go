@@ -33,8 +33,8 @@ type Decider interface {
 	// the types that Declare was called with.
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v itself,
-	// which was allowed, or a refusal. It is called where [Rewritten.NeedsValueCheck] says so.
+	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v
+	// itself, which was allowed, or a refusal. It is called where [Rewritten.NeedsValueCheck] says so.
 	CheckValues(v *Verdict, values [][]byte) *Verdict
 
 	// Recheck judges v's text again if the versions it was decided under are no longer active. It returns v itself when
@@ -170,18 +170,18 @@ type Verdict struct {
 	// It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
 
-	Rights uint64 // number of the rights that it was decided under; later rights have higher numbers
+	Rights uint64 // the number of the rights that the decision was made under; later rights have higher numbers
 
 	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts come with later
 	// ones.
 	PartialResult bool
 
-	// UntrackedRelation is a relation that it reads whose changes no trigger records, or a function that may read one. The
-	// statement must not keep a snapshot for longer than itself. "": there is none.
+	// UntrackedRelation names a relation that the statement reads and whose changes no trigger records, or a function that
+	// may read such a relation. The statement's snapshot must end with the statement. "": the statement reads none.
 	UntrackedRelation string
 
-	// Unguarded tells that it calls functions of the owner and reads no table of the policy. Then nothing in the database
-	// checks that the functions are still those it was decided with; see [Decider.Unchanged].
+	// Unguarded tells that the statement calls functions of the owner and reads no table of the policy. Then nothing in
+	// the database checks that the functions are unchanged since the decision; see [Decider.Unchanged].
 	Unguarded bool
 
 	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own: one of them may
@@ -192,9 +192,9 @@ type Verdict struct {
 	// first query there. A statement that PREPARE names counts in its Body.
 	ForeignReads int
 
-	RecordsKeys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
+	RecordsKeys bool // the audit records the keys of the rows that the statement reads; see [KeyReader]
 
-	// Detail is for package enforce: what it records of the statement.
+	// Detail is what package enforce records of the statement.
 	Detail any
 }
 

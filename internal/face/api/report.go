@@ -28,8 +28,7 @@ type decisionsQuery struct {
 	Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
 }
 
-// DecisionRecords are records of decisions and of what became of them, newest first. A statement that is not over has
-// no outcome.
+// DecisionRecords are audit records of decisions with their outcomes, newest first. A running statement has no outcome.
 type DecisionRecords struct{ Decisions, Outcomes []audit.Record }
 
 type decisionsAnswer struct {

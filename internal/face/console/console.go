@@ -164,12 +164,12 @@ func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 type call struct {
 	context.Context
 	r         *http.Request
-	form      url.Values // of a POST
+	form      url.Values // the form of a POST
 	session   *session
 	caller    identity.Caller
-	about     []string // the persons that the answer is about, for the record
+	about     []string // the persons that the answer is about; the audit records them
 	everybody bool
-	nothing   bool // the call is not recorded, as of a page without data
+	nothing   bool // the audit does not record the call: its page shows no data
 }
 
 // answer is the answer of a handler: a page, a file or a redirect.

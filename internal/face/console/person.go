@@ -55,12 +55,12 @@ type personView struct {
 	Subject   string
 	Known     bool
 	Active    bool
-	Counted   bool         // counted in statistics only
+	Counted   bool         // the person's data count in statistics only
 	Lead      *consentView // the relationship
 	Consents  []consentView
 	Now       time.Time
 	Sights    []agentView
-	Unseen    *problem // why it is not known who may see their data
+	Unseen    *problem // why the console cannot tell who may see the person's data; nil: it can
 	History   []consent.Record
 	Rows      []dsar.Rows
 	Agents    []string
@@ -69,7 +69,7 @@ type personView struct {
 	CanTempo  bool // the person can change back to TEMPORARY
 	Several   bool // several consents are active
 	Own       bool // the page is of the signed-in user
-	Unasked   bool // no rule here asks what is recorded
+	Unasked   bool // no rule of the policy reads the registry
 	Remaining int
 
 	Guardians []string   // their guardians

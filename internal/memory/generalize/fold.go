@@ -152,7 +152,8 @@ func splitParts(text string) []part {
 					len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false
-			} else if s != latin && s != digits { // a word of several scripts counts as one of the other script
+			} else if s != latin && s != digits {
+				// A word with letters of another script than Latin counts as a word of that script.
 				cur.script = s
 			}
 			runes = append(runes, r)

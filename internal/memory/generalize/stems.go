@@ -45,7 +45,8 @@ var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "о�
 
 const vowels = "aeiouyаеиоуыэюяі"
 
-// stems are the stems of a name in lower case and without marks.
+// stems returns the word stems to which inflection may add its endings. The name is in lower case and without
+// diacritics.
 func stems(name string) []stem {
 	var out []stem
 	add := func(text string, endings map[string]bool) {

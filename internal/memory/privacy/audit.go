@@ -134,7 +134,7 @@ type record struct{ key, grantor, grantee, scope, given string }
 type candidate struct {
 	entity     string // as the report names it
 	agents     []string
-	ids        []string // the entity and its roles; of anybody: none
+	ids        []string // the entity and its roles; none if the candidate stands for everybody
 	attributes map[string]string
 }
 

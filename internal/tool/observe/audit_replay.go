@@ -245,7 +245,7 @@ func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 		return true
 	case slices.ContainsFunc(object.Embeddings,
 		func(c string) bool { return a.Columns == nil || slices.Contains(a.Columns, c) }):
-		return false // whether its embedding was returned or compared is not recorded where it was a column like others
+		return false // The record does not tell whether the statement returned or compared the embedding.
 	}
 	a.Source = policy.Metadata
 	columns := a.Columns

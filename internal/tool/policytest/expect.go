@@ -254,7 +254,8 @@ type rowIdentity struct {
 	columns  []string
 }
 
-// rowIdentityOf chooses the primary key where the caller can read it, else the columns that the test names.
+// rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
+// that the test names.
 func (d *database) rowIdentityOf(rows Rows) (rowIdentity, error) {
 	r, err := d.relation(rows.Place, rows.Table)
 	if err != nil {

@@ -25,11 +25,11 @@ const FileName = "policy_test.yaml"
 type File struct {
 	Path        string
 	Policy      string   // file or folder
-	PolicyAt    Place    // where it is named
+	PolicyAt    Place    // where the file names the policy
 	Extensions  []string // SQL files that the server's administrator runs
 	Schema      []string // SQL files that the owner runs
-	Data        []string // likewise, afterwards
-	Database    string   // of the configuration, whose schema is taken; "": Schema is
+	Data        []string // SQL files that the owner runs after those of Schema
+	Database    string   // a database of the configuration, whose schema is copied; "": the files of Schema make it
 	DatabaseAt  Place
 	Owner       string
 	SearchPath  []string

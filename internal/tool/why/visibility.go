@@ -29,7 +29,7 @@ type TableVisibility struct {
 	Table    string
 	Rows     int64 // of the subject
 	Visible  int64 // of them, one by one
-	Counted  int64 // of the others, in groups only: whether a group is large enough is not looked at
+	Counted  int64 // rows that count in groups only, whether or not their groups are large enough
 	Observed bool  // the policy is not enforced here yet: agents read every row
 	Columns  []ColumnVisibility
 }

@@ -184,7 +184,8 @@ func (l *loader) setComputed(context.Context) error {
 	return nil
 }
 
-// addComputed notes that something is computed of some of a relation's columns, once for each kind and set of columns.
+// addComputed notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes each
+// kind with each set of columns once.
 func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
 	r := l.relations[relation]
 	if r == nil {
