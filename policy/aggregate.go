@@ -24,8 +24,8 @@ type Aggregate struct {
 type Dimension struct {
 	Column string
 	Type   string
-	OID    uint32 // of the type
-	Unit   string // for a date or time: the finest unit, in UTC; "" for other columns
+	OID    uint32 // the OID of the type
+	Unit   string // the finest unit of a date or time, in UTC; "": the column is of another type
 	Closed bool   // rows of a period that is not over do not count
 }
 

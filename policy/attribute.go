@@ -51,7 +51,7 @@ func listOf(check func(string) bool) func(string) bool {
 const (
 	maxAttributeBytes     = 1024
 	maxListAttributeBytes = 8192
-	maxAttributesBytes    = 16384 // of one session together
+	maxAttributesBytes    = 16384 // bytes of all attributes of one session together
 )
 
 // SQLType is the attribute's type as a qualified SQL name.

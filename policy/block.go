@@ -39,7 +39,7 @@ type (
 		subjectLinks   []linkDecl // every: the links that lead from the row to the people who must all have consented
 		status, is     string
 		statusAt, isAt place
-		recorded       *recordedDecl // for consent by records; else by a status
+		recorded       *recordedDecl // the declaration of consent by records; nil: consent by a status
 
 		expires                  string
 		expiresAt, materializeAt place

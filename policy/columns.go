@@ -22,9 +22,9 @@ type VisibleColumn struct {
 	Type string // the type of the table's column; for a domain, the type under it
 	Mask Mask
 
-	Unit   string // for Truncate: year, month or day
-	Amount int    // for Prefix: the number of characters; for Step: the step
-	Keys   []Key  // for Keys: sorted by name
+	Unit   string // the unit of Truncate: year, month or day
+	Amount int    // the number of characters of Prefix, or the step of Step
+	Keys   []Key  // the keys that Keys leaves, sorted by name
 
 	Condition predicate.Node // on the row: where it does not hold, the value is NULL; nil: no condition
 	// beside Condition: where it does not hold, the value is NULL in rows that count in groups only

@@ -10,8 +10,8 @@ import (
 type diagnostics struct {
 	errs           Errors
 	warnings       []*Error
-	withheldWrites []*Error // of the warnings, those about writes that the policy lists and agents are not given
-	disclosures    []*Error // of the warnings, those about what agents learn of hidden rows by writing
+	withheldWrites []*Error // warnings about writes that the policy lists and that agents do not get
+	disclosures    []*Error // warnings about what agents learn of hidden rows by writing
 }
 
 func (c *diagnostics) fail(at place, suggestion, format string, args ...any) {

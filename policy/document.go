@@ -14,7 +14,7 @@ type Document struct {
 	objects    []objectDecl
 	contracts  []contractDecl
 	operators  []wordDecl // names of extensions
-	channels   []wordDecl // of LISTEN and NOTIFY
+	channels   []wordDecl // the channels that agents may name in LISTEN and NOTIFY
 	reminder   *reminderDecl
 	privacy    *privacyDecl
 	sources    *sourcesDecl

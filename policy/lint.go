@@ -73,7 +73,7 @@ type linter struct {
 	rules      *ruleCompiler
 	policy     *Policy
 	context    LintContext
-	neverShows map[catalog.Name]*reason // by table
+	neverShows map[catalog.Name]*reason // why no row of a table ever shows, by table
 	proposed   map[string]bool          // CREATE INDEX statements that were proposed
 	findings   []*Error
 	reported   map[Error]bool

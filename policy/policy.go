@@ -26,7 +26,7 @@ type Policy struct {
 	tables     []*Table
 	functions  []*Function
 	operators  []string // names of extensions
-	channels   []string // of LISTEN and NOTIFY, sorted
+	channels   []string // the channels that agents may name in LISTEN and NOTIFY, sorted
 	views      []*View
 	children   []*Child
 	attributes []Attribute
@@ -150,7 +150,7 @@ type Attribute struct {
 	Source string // credential, set, query or expression
 
 	Optional bool   // a session may lack it: then predicates hide the rows that need it
-	Setting  string // for source set: the setting, in lower case, in which the session claims a value
+	Setting  string // the setting, in lower case, by which the session claims a value of an attribute with the source set
 	Audit    Recording
 }
 

@@ -22,7 +22,7 @@ type shape struct {
 	example string     // an example of the word
 	least   int        // the smallest number; 0 means 1
 	most    int        // the largest number, or the largest number of entries of a mapping; 0: any
-	pattern string     // for a text
+	pattern string     // the pattern of a text
 }
 
 type key struct {

@@ -21,15 +21,15 @@ type answers struct {
 	*session
 	relay
 
-	head entry // that the answers belong to; nil: to be looked up
+	head entry // the entry that the answers belong to; nil: it must be looked up
 	tail messageTail
 
 	farewell bool          // the server has told the client why it ends the session
 	drained  bool          // the session is idle, and the proxy drains
 	late     bool          // the server goes on with a transaction that begins after the seal has expired
-	sealCode sqlstate.Code // of the server's error to a seal
+	sealCode sqlstate.Code // the SQLSTATE of the server's error for a seal
 
-	descriptions map[string][]byte // of the columns of prepared statements, by their texts, where keys of rows are recorded
+	descriptions map[string][]byte // the columns of prepared statements, by text, if the audit records keys of their rows
 
 	cut      resultCut
 	retried  retriedAnswer
@@ -40,7 +40,7 @@ type answers struct {
 // messageTail is what is still to come of a message in progress.
 type messageTail struct {
 	bytes   int
-	columns int  // of a RowDescription
+	columns int  // the number of columns of the last RowDescription
 	skip    bool // the message is not relayed
 }
 

@@ -21,7 +21,7 @@ type batch struct {
 	to    sink // the server
 	out   []byte
 	items []item
-	sent  int       // of the items; they are empty then
+	sent  int       // the number of items that are sent; sent items are empty
 	read  time.Time // when the last byte of it was read
 
 	entries []entry // memory for the entries of what is sent

@@ -9,8 +9,8 @@ import (
 type bindEntry struct {
 	entryBase
 
-	portal    *portal // that it makes; nil where it is refused, or the proxy's own
-	statement string  // that it binds, as the client calls it
+	portal    *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
+	statement string  // the client's name of the statement that Bind binds
 }
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// cancelKey names a session to a CancelRequest. Agents get one of ours, so that they learn neither the server's process
-// id nor a key that works there.
+// cancelKey names a session to a CancelRequest. Agents get a key that pgconsent has made, so that they learn neither
+// the server's process id nor a key that works there.
 type cancelKey struct{ pid, secret uint32 }
 
 // cancels are the keys of agents, and the servers to which keys of owners may belong.

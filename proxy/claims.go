@@ -12,13 +12,13 @@ import (
 //
 // Maps are replaced, never changed: one that was handed out stays as it is.
 type claims struct {
-	initial    map[string]string // by the startup message
+	initial    map[string]string // the claims of the startup message
 	committed  map[string]string
 	current    map[string]string
-	onCommit   map[string]string // apply once the transaction commits
-	savepoints []savedClaims     // at savepoints, oldest first
+	onCommit   map[string]string // the claims that apply once the transaction commits
+	savepoints []savedClaims     // the claims at each savepoint, oldest first
 	pending    bool              // a setting was changed in the transaction that is in progress
-	failed     bool              // an error came in it
+	failed     bool              // an error came in the transaction
 	unknown    bool              // a savepoint was undone that is not known
 	// A transaction has ended since the last ReadyForQuery: a setting that is changed since then is part of one that ends
 	// by itself.

@@ -26,8 +26,8 @@ type entry interface {
 	// appendRefused appends the refused form of the message, see [refusal].
 	appendRefused(dst []byte) []byte
 
-	// answer takes one message of the server's, by its type and the length of its body. It is false where PostgreSQL has
-	// no such answer to a message of this kind.
+	// answer takes one message of the server, by its type and the length of its body. It is false where PostgreSQL has no
+	// such answer to a message of this kind.
 	answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
 }
 
@@ -41,8 +41,8 @@ type entryBase struct {
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
 
-	name     string // of the statement or portal, as the client calls it
-	upstream string // and as the server does
+	name     string // the client's name of the statement or portal
+	upstream string // the server's name of the statement or portal
 
 	snapshot *heldSnapshot // which the server takes with this message; nil: none that is held
 	foreign  bool          // the server reads foreign tables for it
@@ -50,7 +50,7 @@ type entryBase struct {
 	requested time.Duration // spent on the request before it was sent
 	sent      time.Time
 
-	code sqlstate.Code // of the error that the client got
+	code sqlstate.Code // the SQLSTATE of the error that the client got
 	over bool          // it needs no more answers; guarded by the ledger's lock
 	done chan struct{} // own Query or Sync: closed with its ReadyForQuery
 }
@@ -73,13 +73,13 @@ func replace(e entry, r *refusal) {
 type execution struct {
 	entryBase
 
-	runs []*verdict.Verdict // on what the text runs by name
+	runs []*verdict.Verdict // the verdicts on the statements that the text runs by name
 	// the statements that its PREPAREs make, by the verdict's effects; nil where confirmed already
 	prepared []*statement
 	// the portals that its DECLAREs make, by the verdict's effects; nil where confirmed already
 	declared  []*portal
-	portals   []*portal     // that it runs, as Execute or by FETCH
-	snapshots []snapshotUse // held snapshots that it shows rows of
+	portals   []*portal     // the portals that the execution runs, by Execute or FETCH
+	snapshots []snapshotUse // the held snapshots whose rows the execution shows
 	dropsSeal bool
 
 	holdRequests uint64 // of the ledger's, when it was staged

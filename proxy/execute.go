@@ -9,7 +9,7 @@ import (
 type executeEntry struct {
 	execution
 
-	formats []int16 // of its results, as its Bind asked for them
+	formats []int16 // the formats of results, as Bind asked for them
 	synced  bool    // the Sync behind it is sent with it, though its result is limited
 }
 

@@ -25,11 +25,11 @@ import (
 // hardenName is the name of a statement and of a portal that set a hardened plan; no client's can have it.
 const hardenName = verdict.SealStatement + "_care"
 
-// insertedText is text of the proxy's in a Query.
+// insertedText is text of the proxy in a Query.
 type insertedText struct{ at int } // characters of the verdict's text before it
 
-// hardenedStatements tells which of the statements of a Query get a hardened plan. runs are the verdicts on what it runs
-// by name.
+// hardenedStatements tells which of the statements of a Query get a hardened plan. runs are the verdicts on what it
+// runs by name.
 func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
 	byName := false
 	for _, run := range runs {
@@ -111,7 +111,8 @@ func (e *queryEntry) expectSettings() {
 	}
 }
 
-// withoutSettings is a position of the server's in the text without the settings; 0 where it is in these.
+// withoutSettings converts a position that the server reports into a position in the text without the settings; 0: the
+// position is in the settings.
 func (e *queryEntry) withoutSettings(position int) int {
 	if e.steps != nil {
 		return position
@@ -137,13 +138,13 @@ func (r *requests) hardenPlan() {
 	r.stageOwn(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
 }
 
-// prepareOwn stages messages that prepare a text under a name of the proxy's, for the message behind them.
+// prepareOwn stages messages that prepare a text under a name of the proxy, for the message behind them.
 func (r *requests) prepareOwn(name, text string, types []byte) {
 	r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
 	r.stageOwn(&parseEntry{}, name, appendParse(nil, name, text, types))
 }
 
-// stageOwn stages a message of the proxy's for the client's message behind it.
+// stageOwn stages a message of the proxy for the client's message behind it.
 func (r *requests) stageOwn(e entry, name string, b []byte) {
 	start := len(r.batch.out)
 	r.batch.out = append(r.batch.out, b...)

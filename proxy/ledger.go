@@ -26,9 +26,9 @@ type ledger struct {
 
 	queue    entryQueue
 	skipping bool
-	skipCode sqlstate.Code // of the error that began it
+	skipCode sqlstate.Code // the SQLSTATE of the error after which the server skips messages
 	open     bool          // a transaction may have begun by messages pushed after the last Sync or Query
-	status   byte          // of the last ReadyForQuery
+	status   byte          // the transaction status in the last ReadyForQuery
 	foreign  bool          // the transaction has read foreign tables
 	staging  bool          // the client's messages are being handled and not pushed yet
 	draining bool
@@ -39,7 +39,7 @@ type ledger struct {
 
 	names
 	claims   claims
-	channels map[string]bool // that the client has listened to
+	channels map[string]bool // the channels that the client listens to
 }
 
 // sealTime is when the session's seal expires. late is called when the database finds the seal expired before that
@@ -65,7 +65,7 @@ func (l *ledger) close() {
 	l.mu.Unlock()
 }
 
-// setStaging tells whether messages of the client's are being handled: the session is not idle then.
+// setStaging tells whether messages of the client are being handled: the session is not idle then.
 func (l *ledger) setStaging(on bool) {
 	l.mu.Lock()
 	l.staging = on

@@ -26,9 +26,9 @@ func notRunnableError(name string) *sqlstate.Error {
 type resultLimit struct {
 	verdict.Bound
 
-	code    sqlstate.Code // of the error by which the limit ended the result
+	code    sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
 	rows    int64         // relayed, where they are limited
-	bytes   int64         // of these rows
+	bytes   int64         // the bytes of the rows that may be relayed before more are asked for
 	granted int64         // rows that may be relayed before more are asked for
 }
 

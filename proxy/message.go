@@ -9,7 +9,7 @@ import (
 // The bounds of an agent's messages after login, without type byte and length field.
 const (
 	maxQueryBytes   = 1<<20 + 1               // a Query: 1 MiB of text and its end
-	maxParseBytes   = maxQueryBytes + 320<<10 // and a name and 65,535 parameter types
+	maxParseBytes   = maxQueryBytes + 320<<10 // a Parse: a text, a name and 65,535 parameter types
 	maxBindBytes    = 64 << 20
 	maxOtherBytes   = 10_000  // all other messages, as in PostgreSQL
 	maxDroppedBytes = 1 << 30 // messages that are read and thrown away, as in PostgreSQL

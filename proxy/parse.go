@@ -11,7 +11,7 @@ import (
 type parseEntry struct {
 	entryBase
 
-	statement *statement // that it makes; nil where it is refused, or the proxy's own
+	statement *statement // the statement that Parse makes; nil if Parse is refused, or is a message of the proxy
 }
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }

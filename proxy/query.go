@@ -9,13 +9,14 @@ import (
 type queryEntry struct {
 	execution
 
-	hardened []bool         // by its statements: which have the settings of a hardened plan in front
-	inserted []insertedText // where these settings are in its text
+	hardened []bool         // for each statement, whether the settings of a hardened plan stand in front of it
+	inserted []insertedText // where these settings stand in the text
 	steps    *queryInSteps  // it goes in steps; nil: as one message
 
 	// Set while the answers come, by the goroutine that reads them.
-	settings    int    // of a hardened plan that are still to be answered before the next statement
-	description []byte // of the result in progress, where the keys of its rows are read
+	// the number of settings of a hardened plan that the server has yet to answer before the next statement
+	settings    int
+	description []byte // the columns of the result in progress, if the proxy reads the keys of its rows
 }
 
 func (e *queryEntry) endsWithReady() bool { return true }

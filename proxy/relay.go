@@ -56,7 +56,7 @@ func (c *relay) drop(n int) {
 	c.from = c.r
 }
 
-// insert puts bytes of the proxy's behind the bytes that pass so far.
+// insert puts bytes of the proxy behind the bytes that pass so far.
 func (c *relay) insert(b []byte) {
 	c.drop(0)
 	c.out = append(c.out, b...)

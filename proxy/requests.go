@@ -153,7 +153,7 @@ func (r *requests) finishBatch(err error) error {
 	return err
 }
 
-// handle stages one message of the client's. It tells whether it was the last one.
+// handle stages one message of the client. It tells whether it was the last one.
 func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	r.snapshots.begin(len(r.batch.items) > 0)
 	if r.isBehindEnd(typ) {

@@ -85,7 +85,8 @@ func (f *fields) told(e entry, rule *errorRule, code sqlstate.Code) fields {
 	return told
 }
 
-// originalPosition is a position of the server's in the text of the verdict, without the proxy's own additions.
+// originalPosition converts a position that the server reports into a position in the text of the verdict, without the
+// additions of the proxy.
 func originalPosition(e entry, position int) int {
 	if q, ok := e.(*queryEntry); ok {
 		return q.withoutSettings(position) + q.stepOffset()
@@ -210,7 +211,7 @@ func (f *fields) restoreNames(v *verdict.Verdict) {
 	}
 }
 
-// clientNames puts the client's names of statements and portals in the place of the server's.
+// clientNames replaces the server's names of statements and portals with the client's names.
 func clientNames(e entry, code sqlstate.Code, message string) string {
 	message = clientName(message, e.base().name)
 	if b, ok := e.(*bindEntry); ok {

@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	sealWait     = 30 * time.Second // for the server's answer
+	sealWait     = 30 * time.Second // how long the proxy waits for the server's answer to a seal
 	sealAttempts = 4
 )
 

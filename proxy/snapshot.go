@@ -12,7 +12,7 @@ import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
 
 // heldSnapshot is a snapshot that the server holds for longer than a statement.
 type heldSnapshot struct {
-	inputPart uint64 // that asked for it; messages of the same part need no check
+	inputPart uint64 // the part of the input that asked for the snapshot; messages of the same part need no check
 	known     bool   // the moment was noted
 	verdict.Snapshot
 }
@@ -29,7 +29,7 @@ type snapshotState struct {
 	part   uint64        // counts the parts of the client's input: one ends with a Query, Sync or Flush, and with each read
 	held   bool          // the transaction may be one that holds its snapshot
 	tx     *heldSnapshot // of such a transaction
-	batch  *heldSnapshot // that the portals and transactions of the batch take; nil: none asks
+	batch  *heldSnapshot // the snapshot that the portals and transactions of the batch take; nil: none takes one
 }
 
 // snapshotHolds is whether the session's transactions hold their snapshots by default. The ledger keeps it, since a SET

@@ -10,7 +10,8 @@ import (
 // snapshotCheck asks the decider about the held snapshots of what is sent next, about each of them once.
 type snapshotCheck struct {
 	*requests
-	answers   map[snapshotUse]*sqlstate.Error // by use: results that wait in a portal may be too old where the rest is not
+	// the answer for each use: results that wait in a portal may be too old while the others are not
+	answers   map[snapshotUse]*sqlstate.Error
 	unchanged map[verdict.Versions]func() *sqlstate.Error
 }
 
@@ -111,7 +112,7 @@ func (c *snapshotCheck) once(u snapshotUse, ask func() *sqlstate.Error) *sqlstat
 	return err
 }
 
-// unguarded is the verdict on what e runs, or plans, where it calls functions of the owner's that may not be those any
+// unguarded is the verdict on what e runs, or plans, where it calls functions of the owner that may not be those any
 // more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
 func unguarded(e entry) *verdict.Verdict {
 	x := e.exec()

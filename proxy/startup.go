@@ -149,7 +149,7 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 	return b
 }
 
-// appendNotice appends a notice of the proxy's.
+// appendNotice appends a notice of the proxy.
 func appendNotice(dst []byte, text string) []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: string(sqlstate.SuccessfulCompletion), Message: withoutNULs(text),

@@ -13,9 +13,9 @@ import (
 // statement by the messages of the extended protocol, the next when the one before is answered, and last the commit.
 // The client gets the answers that it would have got to the Query; all others are not relayed.
 //
-// Several statements of a Query are one transaction block, which the extended protocol does not have. Where they control
-// no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only brings a
-// warning, and there is no COMMIT.
+// Several statements of a Query are one transaction block, which the extended protocol does not have. Where they
+// control no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only
+// brings a warning, and there is no COMMIT.
 //
 // A Query whose statements are to begin one by one (see [verdict.Verdict.Apart]) is sent in steps as well: PostgreSQL's
 // statement_timestamp() is the time of the message, and each step has messages of its own.
@@ -34,7 +34,7 @@ type queryInSteps struct {
 	block    bool   // several statements that control no transaction
 
 	begun       bool   // the BEGIN in front is answered
-	inBlock     bool   // and has said that a block of the client's is open already
+	inBlock     bool   // the server has said that a transaction block of the client is open already
 	rollingBack bool   // ROLLBACK is sent
 	ended       bool   // nothing else is to be sent before ReadyForQuery
 	last        []byte // the answer to the last statement, which the client gets when it is committed
@@ -208,8 +208,8 @@ func (e *queryEntry) stepOffset() int {
 // undefinedParameter is PostgreSQL's SQLSTATE for a parameter in a text that declares none.
 const undefinedParameter = "42P02"
 
-// asQueryError turns the server's error to a message of a step into the one that the Query would have brought: it has no
-// parameters.
+// asQueryError turns the server's error to a message of a step into the one that the Query would have brought: it has
+// no parameters.
 func (e *queryEntry) asQueryError(f *fields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return

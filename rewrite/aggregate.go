@@ -201,12 +201,12 @@ type aggregateCheck struct {
 	*walker
 	ref    *reference
 	table  catalog.Name // the table, which ref is, or has rows of
-	name   string       // by which columns are qualified
+	name   string       // the name by which columns of the table are qualified
 	policy *policy.Aggregate
 
 	reason          string // the first reason against it
 	at              int32
-	fixedDimensions map[string]bool // that it groups by, or compares with a constant
+	fixedDimensions map[string]bool // the dimensions that the query groups by, or compares with a constant
 	hasGroupingSets bool            // it has grouping sets
 	subjectsAt      int32           // where it counts subjects, if it does
 	countsSubjects  bool

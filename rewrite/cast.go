@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// foreignCast is a cast of others to a type that a statement names. It runs if there is a value of the source type.
+// foreignCast is a cast of other roles to a type that a statement names. It runs if there is a value of the source
+// type.
 type foreignCast struct {
 	source   uint32
 	ofSource bool // the named type contains the source type, so that this mention of it is no second value
@@ -16,9 +17,9 @@ type foreignCast struct {
 }
 
 // castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which
-// this package does not infer. A cast of others that runs a function therefore closes its target type, and all types
-// made of that. Statements that may have a value of its source type cannot use them. Every statement may have values of
-// PostgreSQL's types and those of extensions. For other types see checkCasts.
+// this package does not infer. A cast of other roles that runs a function therefore closes its target type, and all
+// types made of that. Statements that may have a value of its source type cannot use them. Every statement may have
+// values of PostgreSQL's types and those of extensions. For other types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.Parts(t.OID) {
@@ -46,8 +47,8 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	return nil
 }
 
-// checkCasts refuses a statement that may have a value of a type from which a cast of others leads to a type that it
-// names. It runs after checkCollations, which notes the result types of functions.
+// checkCasts refuses a statement that may have a value of a type from which a cast of other roles leads to a type that
+// it names. It runs after checkCollations, which notes the result types of functions.
 func (w *walker) checkCasts() {
 	if len(w.foreignCasts) == 0 {
 		return

@@ -20,10 +20,10 @@ import (
 // column that it means, and never fewer. Expressions that are not known to be separate are in one group.
 type collationAnalysis struct {
 	groups           []*exprGroup
-	columnCollations map[string]map[string]bool // by the column's name
+	columnCollations map[string]map[string]bool // the collations of columns, by the column's name
 	rowNames         map[string]bool            // names that may mean a whole row, or any column
 	foreignFunctions map[string]bool            // names of functions that are not, or not only, PostgreSQL's
-	depth            int                        // of queries
+	depth            int                        // how deep queries are nested
 	unknown          bool                       // it does not understand something
 }
 

@@ -127,7 +127,7 @@ func parameterCount(tree *sqltext.ParseResult) (most int) {
 	return most
 }
 
-// maxResultColumns is how many columns a result of PostgreSQL's has at most: MaxTupleAttributeNumber of htup_details.h.
+// maxResultColumns is how many columns a result of PostgreSQL has at most: MaxTupleAttributeNumber of htup_details.h.
 const maxResultColumns = 1664
 
 // explainedToken is the token at which the statement begins that EXPLAIN names.

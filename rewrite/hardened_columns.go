@@ -479,7 +479,7 @@ func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel)
 		})
 }
 
-// commonAggregates are frequent aggregates of PostgreSQL's own.
+// commonAggregates are frequent aggregates of PostgreSQL.
 var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 

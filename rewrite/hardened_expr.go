@@ -191,7 +191,7 @@ func hasLimitOne(s *sqltext.SelectStmt) bool {
 }
 
 // isKnownType tells whether a type is PostgreSQL's own, an enum, or one of a known extension: a cast to it runs no
-// function of the owner's.
+// function of the owner.
 func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {

@@ -45,7 +45,7 @@ func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
 	c.query(as, nil, true, false)
 }
 
-// userCodeOfWrite says which code of the owner's PostgreSQL may run as it writes rows of a table, "" if it runs none.
+// userCodeOfWrite says which code of the owner PostgreSQL may run as it writes rows of a table, "" if it runs none.
 // update is nil for a DELETE.
 func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
 	ref := c.referenceOf[target]

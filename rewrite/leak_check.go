@@ -37,7 +37,7 @@ type leakChecker struct {
 	// puts it off until it has let the row through, and so reads no index by it.
 	leaky      bool
 	leakSafe   bool   // it may take the signed path, whether that is faster or not
-	belowFence []bool // of each condition of the SELECT, whether it goes below OFFSET 0: see leak_check_search.go
+	belowFence []bool // for each condition of the SELECT, whether it goes below OFFSET 0: see leak_check_search.go
 }
 
 // leakColumn is a column of an item of FROM.

@@ -146,10 +146,10 @@ var (
 type value struct {
 	kind      kind
 	constant  bool
-	text      string // of a string constant, cast to text or not
+	text      string // the text of a string constant, with or without a cast to text
 	null      bool
-	number    int32  // of an integer constant
-	param     int32  // of a parameter
+	number    int32  // the value of an integer constant
+	param     int32  // the number of a parameter
 	notOnList bool   // outputExpr has allowed it by its parts: see leak_check_output.go
 	oid       uint32 // the type of a table's column
 }
@@ -200,7 +200,7 @@ func (v value) fits(wanted kind) bool {
 
 const (
 	maxShortText = 500 // bytes of a text that PostgreSQL parses recursively
-	maxWildcards = 200 // of a pattern, which PostgreSQL matches recursively
+	maxWildcards = 200 // wildcards of a pattern, which PostgreSQL matches recursively
 	maxDays      = 100_000
 )
 

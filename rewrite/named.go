@@ -178,7 +178,7 @@ const softErrorVersion = 160000
 
 // checkRelationName refuses the name of a hidden relation. For a name that does not exist the server has its error, the
 // same whatever there is. But for a name that it looks up at run time it would send the description of the result
-// first. No refusal of ours can come there, so such a name is refused here as well.
+// first. No refusal of pgconsent can come there, so such a name is refused here as well.
 func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 {

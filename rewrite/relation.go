@@ -20,7 +20,7 @@ type reference struct {
 	name       catalog.Name
 	relation   *catalog.Relation // nil for a catalog that the snapshot does not describe
 	fragment   *fragment         // nil for a catalog
-	shadowView catalog.Name      // of a catalog
+	shadowView catalog.Name      // the shadow view that replaces a catalog
 
 	node       *sqltext.Node // holds the RangeVar; nil in COPY
 	rangeVar   *sqltext.RangeVar
@@ -320,7 +320,7 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 	})
 }
 
-// substituteView puts a view of ours in the place of a relation, under the name that the statement gives it.
+// substituteView puts a view of pgconsent in the place of a relation, under the name that the statement gives it.
 func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.relationOfView[view] = ref.name
 	rv := ref.rangeVar
@@ -420,7 +420,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// helpersRunUserCode tells whether PostgreSQL runs functions of an owner's as it plans to read the helper tables of the
+// helpersRunUserCode tells whether PostgreSQL runs functions of an owner as it plans to read the helper tables of the
 // rules, or finds rows there.
 func helpersRunUserCode(t *policy.Table) bool {
 	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
@@ -439,7 +439,7 @@ func parseExpression(sql string) *sqltext.Node {
 	return targets[0].GetResTarget().GetVal()
 }
 
-// parseStatement returns the tree of a statement of ours.
+// parseStatement returns the tree of a statement of pgconsent.
 func parseStatement(sql string) *sqltext.Node {
 	tree, refused := sqltext.Parse(sql)
 	if refused != nil || len(tree.Stmts) != 1 {

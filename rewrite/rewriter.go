@@ -46,10 +46,10 @@ type Result struct {
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
 	Accesses    []policy.Access
-	Statements  []policy.Statement // of each statement of the text, for the contracts
+	Statements  []policy.Statement // what each statement of the text reads and writes, for the contracts
 	Functions   []string           // functions called, qualified; sorted, each once
-	Keys        []int              // of each statement, how many keys it fetches key-only columns by
-	Fingerprint string             // of the shape of the text, literals left out
+	Keys        []int              // for each statement, by how many keys it fetches columns that exist by key only
+	Fingerprint string             // identifies the shape of the text, without its literals
 	Tag         string             // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
 	paramKinds   map[int32]kind   // the kinds that the leak check takes parameters for
@@ -67,7 +67,7 @@ type PlanHints struct {
 	EstimateRows  []catalog.Name // tables, sorted: a search of their signed views finds few rows
 }
 
-// Hardening is whether PostgreSQL plans a text with settings by which no function of others sees hidden rows.
+// Hardening is whether PostgreSQL plans a text with settings by which no function of other roles sees hidden rows.
 type Hardening struct {
 	HardenedReason     string // why; "": it does not, or only if types are declared for parameters
 	HardenedIfDeclared bool   // its plans are hardened if the client declares types for parameters
@@ -80,7 +80,7 @@ type Rewriter struct {
 	mode              Mode
 	sizes             catalog.Sizes
 	fragments         map[catalog.Name]*fragment // what replaces each relation that the policy lists
-	pins              map[string]*sqltext.Node   // by the SQL of the value
+	pins              map[string]*sqltext.Node   // the parsed values of pinned arguments, by their SQL
 	isView            bool                       // the text is the query of a view, which agents read like a table
 	hasKeyOnlyColumns bool                       // some table has columns that exist by key only
 	listsOnly         bool                       // see [Rewriter.ListsOnly]
@@ -391,7 +391,7 @@ type fragment struct {
 	attributeColumns []string          // columns that equal an attribute in every visible row
 	// the rule reads helper tables whose indexes or types run functions of the owner
 	runsUserCode       bool
-	singleValueColumns []string // those attributeColumns that equal one value
+	singleValueColumns []string // the attributeColumns that equal one value
 }
 
 // isView tells whether a view replaces the relation: then no construct can read past it.

@@ -20,8 +20,8 @@ const (
 )
 
 // JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
-// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent's are nine and
-// more, which PostgreSQL would join in the order of the rules.
+// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent are nine and more,
+// which PostgreSQL would join in the order of the rules.
 const JoinLimit = 12
 
 // WithSizes returns a rewriter with the same decisions that also gives the planner hints, according to these sizes of
@@ -47,9 +47,9 @@ func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter
 
 // The costs of one protected table in microseconds, by measurement. Only their ratios matter.
 const (
-	probeCost      = 2.0  // of one look-up in a helper table, for one row
-	matchCost      = 0.3  // of one look-up in a hash set
-	setRowCost     = 0.05 // of reading one row of a helper table for a set
+	probeCost      = 2.0  // the cost of one look-up in a helper table, for one row
+	matchCost      = 0.3  // the cost of one look-up in a hash set
+	setRowCost     = 0.05 // the cost of reading one row of a helper table for a set
 	minRowsForHash = 1000 // below it planning takes most of the time
 )
 

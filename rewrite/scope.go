@@ -32,8 +32,8 @@ type fromItem struct {
 	name       string
 	ref        *reference      // a relation; nil for a subquery, a function, a WITH query
 	noAlias    bool            // schema.table.column reaches it
-	columns    map[string]bool // those it is certain to have; nil: not known
-	references []*reference    // of a subquery: the relations that it reads
+	columns    map[string]bool // the columns that the item certainly has; nil: not known
+	references []*reference    // the relations that a subquery reads
 }
 
 // namesResultColumn tells whether the SELECT gives a result column this name.
@@ -120,7 +120,7 @@ func (s *scope) keepSameNames() {
 // cteFrame holds the names of WITH queries that one WITH clause has brought into sight so far.
 type cteFrame struct {
 	parent    *cteFrame
-	columnsOf map[string]map[string]bool // by name; nil where the columns are not known
+	columnsOf map[string]map[string]bool // the columns of each WITH query, by name; nil: not known
 	// by name: for a SELECT, the first read of single rows of a table whose rows count in groups. What a statement
 	// with RETURNING gives was written, and is no part of a table.
 	singleRowReads map[string]*reference

@@ -15,7 +15,7 @@ import (
 type setting struct {
 	value         *regexp.Regexp // matched against the value in lower case; nil: see isPinnedValue
 	isPinnedValue func(value string, searchPath []string) bool
-	pinnedValue   string // for the hint
+	pinnedValue   string // the only value that agents may set, for the hint
 	hint          string
 }
 

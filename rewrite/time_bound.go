@@ -130,7 +130,7 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	return b, is && timestampPattern.MatchString(text)
 }
 
-// castConstant is the text of a constant that is cast to a type of PostgreSQL's own.
+// castConstant is the text of a constant that is cast to a type of PostgreSQL.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	if c.GetArg().GetAConst().GetSval() == nil || !w.isOwnType(c.TypeName, of) {
@@ -139,7 +139,7 @@ func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	return c.Arg.GetAConst().GetSval().Sval, true
 }
 
-// isOwnType tells whether a type is the one of that name of PostgreSQL's own, without modifiers.
+// isOwnType tells whether a type is the one of that name of PostgreSQL, without modifiers.
 func (w *walker) isOwnType(t *sqltext.TypeName, name string) bool {
 	schema, written, ok := qualifiedName(t.GetNames())
 	return ok && written == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&

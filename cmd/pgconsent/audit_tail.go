@@ -136,9 +136,10 @@ func lastLines(lines []tailLine, n int) []tailLine {
 
 // tailPrinter prints a decision when its outcome is known.
 type tailPrinter struct {
-	out     io.Writer
-	rows    [][]string // not printed yet
-	widths  []int      // of the columns, over all rows so far: with --follow what comes later stands under the headings
+	out  io.Writer
+	rows [][]string // not printed yet
+	// the widths of the columns over all rows so far, so that with --follow later rows stand under the headings
+	widths  []int
 	short   bool
 	pending map[uint64]auditRecord
 }

@@ -74,7 +74,7 @@ type writeJSON struct {
 	Stamps        map[string]string `json:"stamps,omitempty"`
 	NewRows       string            `json:"new_rows,omitempty"`
 	Changed       string            `json:"changed_rows,omitempty"`
-	UpdatableRows string            `json:"updatable_rows,omitempty"` // those of the rows that show
+	UpdatableRows string            `json:"updatable_rows,omitempty"` // the visible rows that agents may update
 	DeletableRows string            `json:"deletable_rows,omitempty"`
 	LostSight     bool              `json:"new_rows_are_hidden,omitempty"`
 }

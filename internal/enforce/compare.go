@@ -28,7 +28,7 @@ type comparison struct {
 	*comparedTexts
 	record     audit.Observation
 	attributes map[string]string
-	claims     map[string]string // by settings
+	claims     map[string]string // the claims of the session, by setting
 }
 
 // comparisonQueue is the queue of comparisons, and when each shape was compared last.

@@ -77,8 +77,8 @@ type looks struct {
 
 // probeResult is what one look at a database finds.
 type probeResult struct {
-	fingerprint      string // of all of the catalogs
-	agentFingerprint string // of what of them concerns agents
+	fingerprint      string // the fingerprint of all catalogs
+	agentFingerprint string // the fingerprint of the parts of the catalogs that concern agents
 	installed        migrations.Installed
 	keys             *seal.Keyring
 	catalogVersion   int64 // the version before the rest was read
@@ -91,7 +91,7 @@ type probeResult struct {
 type fingerprints struct {
 	fingerprint, agentFingerprint string
 	catalogVersion                int64 // the version before they were read
-	writes                        int64 // to the catalogs, counted before they were read
+	writes                        int64 // the number of writes to the catalogs, read before the catalogs
 	at                            time.Time
 }
 

@@ -16,7 +16,7 @@ type reminder struct {
 	key           air.Key               // without By
 	seenReminders uint64                // the tracker's number of reminders when this key was checked last
 	unchecked     bool                  // this key was not checked yet
-	given         map[air.Key]time.Time // whose sessions' reminders the client has, by their beginnings
+	given         map[air.Key]time.Time // the sessions whose reminder the client has got, with their beginnings
 }
 
 // isReminderAttribute tells whether an attribute is the user or the channel of a session.

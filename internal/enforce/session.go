@@ -30,7 +30,7 @@ type session struct {
 	info         SessionInfo
 	agent        Agent // as it was when the session began
 	attributes   map[string]string
-	expiry       *time.Timer // of the token it began with; nil: none
+	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without one
 	revoked      atomic.Pointer[sqlstate.Error]
 	cachedLimits atomic.Pointer[policyLimits]
 
@@ -58,7 +58,7 @@ var (
 
 // judgement is what enforcement needs of a verdict later, in its Detail.
 type judgement struct {
-	rightsEpoch    uint64 // of the state
+	rightsEpoch    uint64 // the epoch of rights of the state
 	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
 	withoutSigning bool   // it was decided for the row security path only
 
@@ -69,16 +69,17 @@ type judgement struct {
 	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
 
-	hasSideEffects    bool               // it may do more than show rows
-	keyCounts         []int              // for each statement of the text, how many keys it fetches by
-	quotas            [][]*policy.Quota  // for each, the contracts' quotas of rows, with the session's attributes
+	hasSideEffects bool  // it may do more than show rows
+	keyCounts      []int // by how many keys each statement of the text fetches rows
+	// the quotas of rows of each statement, by the contracts and the session's attributes
+	quotas            [][]*policy.Quota
 	statements        []policy.Statement // what the policy judges with the session's attributes
 	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
 	singleTable       bool               // it reads one of these, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
 	observedDecision  *observedDecision  // what the policy would have done, where tables are only observed
 
-	record audit.Decision // of the statement; the session's members are filled in for each execution
+	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
 }
 
 // Seal makes a fresh seal by the database's clock.
@@ -489,7 +490,7 @@ type execution struct {
 	hasSideEffects bool // it may do more than send rows
 
 	limits                   []sessionLimit
-	refused                  *sqlstate.Error // by a limit, or a quota
+	refused                  *sqlstate.Error // the refusal by a limit or a quota
 	reservedRows, unusedRows int64           // rows taken from the rates; of these, not given to the proxy yet
 	exhausted                *sessionLimit   // the rate that has no more rows
 	retryAfter               time.Duration   // until it has some

@@ -34,13 +34,13 @@ type state struct {
 	versions         verdict.Versions
 
 	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
-	untrackedTable       string             // of attributes, and without change triggers; "": none
+	untrackedTable       string             // a table of attributes without change triggers; "": none
 	untracked            untrackedRelations // other relations whose changes no trigger records
 	timeCanHide          bool               // time alone can hide a row of some relation
 	timeDependent        timeDependent      // the relations of which it can
 	foreign              foreignRelations   // which relations are read from other servers
 	suspension           suspension         // what is not served
-	sizes                catalog.Sizes      // of the tables that predicates concern; nil: not known yet
+	sizes                catalog.Sizes      // the sizes of the tables that predicates read; nil: not known yet
 }
 
 // rulesVersion names the rules that decide which rows are shown. Transactions and cursors that began under another

@@ -25,7 +25,7 @@ type Config struct {
 
 	RetryFor time.Duration // how long a call retries while the database is unavailable; 0: 15 s
 
-	committing func() // for tests, called between commit and anchor
+	committing func() // tests set it; it is called after the commit and before the anchor
 }
 
 // Registry reads and writes the records of one database. It is safe for concurrent use.

@@ -29,13 +29,13 @@ type Config struct {
 	Dir       string // made if missing; a cluster in it is reused
 	Superuser string // "": postgres
 	Password  string // the superuser's; "": trust on the unix socket; otherwise scram-sha-256 everywhere
-	Port      int    // of the unix socket and of 127.0.0.1; 0: a free one
+	Port      int    // the port of the unix socket and of 127.0.0.1; 0: a free port
 	TCP       bool   // listen on 127.0.0.1 as well, where every login needs a password
-	NoSync    bool   // for tests: nothing is flushed to disk
+	NoSync    bool   // flushes nothing to disk, for tests
 	// a data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
 	Initial  string
 	Fresh    bool              // delete an existing cluster and initialise a new one
-	Settings map[string]string // for postgresql.conf, over the defaults
+	Settings map[string]string // settings of postgresql.conf that replace the defaults
 	Binaries *Binaries         // nil: those of Find
 	Quit     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
 }

@@ -19,7 +19,7 @@ const ClusterVariable = "PGCONSENT_TEST_CLUSTER"
 type Server struct {
 	Binaries  pgcluster.Binaries
 	SocketDir string
-	Port      int // of the unix socket and of 127.0.0.1
+	Port      int // the port of the unix socket and of 127.0.0.1
 	LogFile   string
 	// a copy of the data folder from before any test: packages that need a server of their own start with it
 	Initial string

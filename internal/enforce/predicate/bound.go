@@ -12,7 +12,7 @@ import (
 // row policy cannot read the row as it was before an UPDATE.
 type Bound struct {
 	List
-	Type string // of the column
+	Type string // the type of the column
 
 	// From: the first of these that is not empty is the default of the list where the agent leaves the column out, and
 	// the list's bound where it does not. Nil: a new row's list is not bounded.
@@ -26,10 +26,10 @@ type Bound struct {
 
 // Source is a list of ids that a bound is made of: columns of the row, or of the one row of Relation that matches.
 type Source struct {
-	When     Node // of the new row; nil: always
+	When     Node // the condition on the new row under which the source applies; nil: always
 	Relation *catalog.Relation
 	Match    []Pair
-	Where    Node // of the row of Relation; nil: any
+	Where    Node // the condition on the row of Relation; nil: any row
 	Columns  []List
 	One      []bool // beside Columns: the column is one id, not a list
 }

@@ -25,7 +25,7 @@ type Derived struct {
 type Origin struct {
 	Steps  []Step
 	List   List              // without Steps: the column of keys
-	Source *catalog.Relation // whose keys they are
+	Source *catalog.Relation // the table whose keys the list holds
 	Key    string            // its primary key
 	Unless Node              // on the row's own columns: where true, the row needs no source; nil: every row does
 }

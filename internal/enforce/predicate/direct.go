@@ -25,7 +25,7 @@ func direct(n Node, alias string) string {
 // callers.
 type Parameters struct {
 	First int      // the number of the first
-	Names []string // of the attributes that the conditions read, in the order of their numbers
+	Names []string // the names of the attributes that the conditions read, in the order of their parameter numbers
 }
 
 // Direct is as [Direct], with the attributes as parameters of type text; one that is absent is NULL.

@@ -19,9 +19,9 @@ type Live struct {
 	Type     string // qualified; not a list
 	Optional bool   // rules that use it treat it as optional: it may be missing
 
-	Setting string   // whose value is the claim
+	Setting string   // the setting whose value is the claim
 	Equals  []Attr   // the claim is the value, or an element, of one of these
-	Values  []string // or one of these
+	Values  []string // the values that the claim may have
 
 	// The claim is the Column of a row that shows by Rows, which compares it as the attribute [Claim]; or the value is the
 	// Column of the one row that does.
@@ -30,7 +30,7 @@ type Live struct {
 	Rows   Node
 
 	Expr Expr
-	Kind Kind // of Expr: a condition gives the texts true and false
+	Kind Kind // the kind of Expr: a condition gives the texts true and false
 }
 
 // Claim stands for what a session claims, in the Rows of a claim that a table confirms.

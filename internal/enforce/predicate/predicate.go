@@ -64,8 +64,8 @@ type Pair struct{ Column, From string }
 // Visible shows a row if the row of Relation that it points to shows by that relation's own predicate.
 type Visible struct {
 	Relation *catalog.Relation
-	Column   string // of Relation
-	From     string // of the row
+	Column   string // a column of the table that the link leads to
+	From     string // a column of the row
 	And      []Pair // of a key of several columns
 	Rows     Node   // the predicate of Relation
 }

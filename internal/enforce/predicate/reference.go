@@ -12,8 +12,8 @@ import (
 // own predicate. New rows must meet it: a hidden target and one that does not exist fail in the same way.
 type Reference struct {
 	Relation *catalog.Relation
-	Columns  []string // of Relation
-	From     []string // of the row, beside Columns
+	Columns  []string // columns of Relation
+	From     []string // columns of the row, in the order of Columns
 	Rows     Node     // the predicate of Relation
 
 	// Before leads from a changed row to itself as it was before the statement: a key that did not change tells nothing,

@@ -48,7 +48,7 @@ type Registered struct {
 	SessionCategories    []Grantee // the session lists each of Categories; if there are none, the record lists the session's
 	SessionPurposes      []Grantee
 	Streams              []string  // nil: every stream whose rows show one by one
-	Grantees             []Grantee // to whom, apart from everybody
+	Grantees             []Grantee // the grantees whose consents count, besides consents to everybody
 	Tables               []string  // the names of the row's table in scopes: table:NAME
 	Key                  string    // the column with a row's key in scopes: row:NAME:KEY
 	Contexts             []Grantee // the session's contexts, which scopes may name
@@ -56,7 +56,7 @@ type Registered struct {
 	Since string
 	// a row from before a countdown shows during the first Days full days of the countdown; 0: it does not show
 	Days    int
-	Grouped bool // the row counts, and does not show
+	Grouped bool // the row counts in groups, and does not show by itself
 }
 
 // Forever is a number of days after which nothing decays.

@@ -89,7 +89,7 @@ func prefixFor(outer string) string {
 type writer struct {
 	policy          bool
 	direct          bool              // over the tables themselves
-	form            form              // of sublinks
+	form            form              // the form of sublinks
 	row             *catalog.Relation // the outer row's table, where form is dual
 	prefix          string
 	aliases         int

@@ -50,7 +50,7 @@ type Key struct {
 // Claims are the content of a seal. Nothing of it is checked here: the policy says which values an attribute may have.
 type Claims struct {
 	Nonce      uint32
-	PID        uint32 // of the server process
+	PID        uint32 // the id of the server process of the session
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string

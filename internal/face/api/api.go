@@ -41,8 +41,8 @@ type Config struct {
 	Decisions func(ctx context.Context, database string, before uint64, most int) (DecisionRecords, error)
 
 	PerSecond float64       // calls of one caller; 0: 50
-	Burst     int           // of them at once; 0: 200
-	Timeout   time.Duration // of a call; 0: 30 s
+	Burst     int           // how many calls may come at once; 0: 200
+	Timeout   time.Duration // how long a call may take; 0: 30 s
 }
 
 // The limits of a request.

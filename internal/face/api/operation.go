@@ -30,7 +30,7 @@ type Operation struct {
 	Silent    bool            // its calls are not recorded
 	// a call with the Idempotency-Key of an earlier one is answered like that one; the change itself keeps no keys
 	Once   bool
-	Status int            // of success; 0: 200
+	Status int            // the HTTP status of success; 0: 200
 	Also   map[int]string // other success statuses
 	Errors []int          // besides those that every operation has
 }

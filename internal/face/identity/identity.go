@@ -29,7 +29,7 @@ var Roles = []Role{Subject, Admin, Agent, System, Operator}
 
 // Caller is who calls.
 type Caller struct {
-	Name     string // of the token, or the subject of a JWT: for the audit
+	Name     string // the name of the token, or the subject of a JWT, for the audit
 	Role     Role
 	Subject  string            // role subject: whose consents these are
 	Agent    string            // role agent: a login of the configuration

@@ -20,8 +20,8 @@ import (
 // Limits of the remembered answers.
 const (
 	onceFor   = 24 * time.Hour
-	onceKeys  = 1000     // of one caller
-	onceBytes = 32 << 20 // of all callers: the one with the most bytes loses its oldest
+	onceKeys  = 1000     // how many keys are kept of one caller
+	onceBytes = 32 << 20 // bytes of all callers; beyond that, the caller with the most bytes loses its oldest answers
 
 	// LongestKey is what a key may have.
 	LongestKey = 200
@@ -31,7 +31,7 @@ const (
 // HTTP and MCP share them. They are lost with the process. The zero value is ready.
 type Answers struct {
 	mu    sync.Mutex
-	of    map[string]*callerAnswers // by caller
+	of    map[string]*callerAnswers // the answers of each caller
 	bytes int
 }
 

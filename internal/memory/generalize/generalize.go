@@ -26,10 +26,10 @@ type Subject struct {
 
 // Input is what is judged.
 type Input struct {
-	SourceID string // must not stand in the text
+	SourceID string // the id of the source, which the text must not contain
 	Source   string // the private text
 	Subjects []Subject
-	Texts    []string // that are to be shared: the belief, and the note
+	Texts    []string // the texts to be shared: the belief and the note
 
 	// Corpus returns in how many of Documents texts, the source among them, a word in lower case occurs. Nil: not known,
 	// and every word of the source counts as rare.
@@ -72,7 +72,7 @@ type Report struct {
 	Verdict  string    `json:"verdict"` // blocked, warned, clear
 	Findings []Finding `json:"findings"`
 
-	Overlap float64 `json:"overlap"`     // of the text's words, how many the source has
+	Overlap float64 `json:"overlap"`     // the share of the text's words that the source also has
 	Run     int     `json:"longest_run"` // words that both have in one order
 }
 

@@ -12,7 +12,7 @@ import (
 type pattern struct {
 	part
 	kind      string // the kind of finding
-	wordCount int    // of which the name is made
+	wordCount int    // the number of words in the name
 	partCount int    // parts
 	whole     bool
 	stems     []stem

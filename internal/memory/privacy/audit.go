@@ -26,7 +26,7 @@ import (
 type AuditQuestion struct {
 	Subject string
 	ID      string
-	Kind    string // of the memory; "": as the id begins, else any
+	Kind    string // the kind of the memory; "": the kind that its id begins with, else any kind
 	After   string // what Next of the report before says; "": from the first
 	Most    int    // memories of one report; 0: as many as there may be
 }
@@ -40,15 +40,16 @@ type AuditReport struct {
 
 // AuditedMemory is a memory without its text, and who sees it.
 type AuditedMemory struct {
-	ID             string   `json:"id"`
-	Kind           string   `json:"kind"`
-	Store          string   `json:"store"`
-	Owner          string   `json:"owner"`
-	Subjects       []string `json:"subject_ids"`              // for the owner; others get those for whom they may ask
-	OtherSubjects  int      `json:"other_subjects,omitempty"` // whose ids the report does not tell
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Store string `json:"store"`
+	Owner string `json:"owner"`
+	// the subjects of the memory; callers other than the owner get only subjects for whom they may ask
+	Subjects       []string `json:"subject_ids"`
+	OtherSubjects  int      `json:"other_subjects,omitempty"` // the number of subjects whose ids the report leaves out
 	Access         []string `json:"access_grants"`
 	Viewers        []Viewer `json:"sees"`
-	WithoutConsent []Viewer `json:"granted_without_consent"` // those to whom it is granted, and who do not see it
+	WithoutConsent []Viewer `json:"granted_without_consent"` // entities that have a grant of the memory and do not see it
 	History        []Event  `json:"history"`
 }
 
@@ -60,7 +61,7 @@ type Viewer struct {
 	Through  string      `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
 	Grant    string      `json:"grant,omitempty"`   // what the memory is granted to
 	Consents []Agreement `json:"consents,omitempty"`
-	Missing  []string    `json:"missing_consent,omitempty"` // of whom no consent counts
+	Missing  []string    `json:"missing_consent,omitempty"` // the subjects without a consent that counts
 }
 
 // Agreement is a record of consent that lets somebody see a memory.

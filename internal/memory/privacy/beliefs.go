@@ -23,7 +23,7 @@ type DerivedBelief struct {
 	By         string        `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
 }
 
-// DerivedBeliefs are the beliefs of a caller's, the newest first.
+// DerivedBeliefs are the beliefs of a caller, the newest first.
 type DerivedBeliefs struct {
 	List []DerivedBelief `json:"generalizations"`
 	Next string          `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`

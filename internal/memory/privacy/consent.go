@@ -26,7 +26,7 @@ type Consent struct {
 
 // ConsentRequest is a consent to record, or to revoke.
 type ConsentRequest struct {
-	ID      string // of a record, to revoke it
+	ID      string // the id of the record to revoke
 	Grantor string // "": the caller; another: somebody for whom the caller speaks
 	Grantee string
 	Scope   string // a memory, a context; "": everything
@@ -42,7 +42,7 @@ func (g ConsentRequest) check(revoke bool) error {
 		checkOptionalID("the scope", g.Scope), checkOptionalID("the store", g.Store))
 }
 
-// RecordConsent records a consent of the caller's, or as the guardian of somebody.
+// RecordConsent records a consent of the caller, or as the guardian of somebody.
 func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*Consent, error) {
 	if err := g.check(false); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	return out, nil
 }
 
-// WithdrawConsent revokes a consent of the caller's, or of somebody for whom it speaks.
+// WithdrawConsent revokes a consent of the caller, or of somebody for whom it speaks.
 func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g ConsentRequest) ([]Consent, error) {
 	if err := g.check(true); err != nil {
 		return nil, err

@@ -26,10 +26,11 @@ type Context struct {
 type ContextRequest struct {
 	Context      string
 	Store        string   // "": the caller's own
-	Participants []string // of a new context; or to be added, which is for its owner
-	Access       []string // of a new context: what new memories are granted to; nil: its participants and itself
-	Role         string   // as whom; the credential says which roles the caller has
-	Reason       string
+	Participants []string // the participants of a new context, or participants that the owner adds
+	// the entities that new memories in a new context are granted to; nil: the context and its participants
+	Access []string
+	Role   string // as whom; the credential says which roles the caller has
+	Reason string
 }
 
 // EnteredContext is a context that can be entered, and how.

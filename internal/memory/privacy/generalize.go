@@ -17,15 +17,15 @@ import (
 const (
 	maxBeliefBytes = 16384   // bytes
 	maxNoteBytes   = 4096    // bytes
-	maxTexts       = 2000    // of the caller's other memories, by which words count as rare
-	maxReadBytes   = 4 << 20 // bytes of them
-	maxAliases     = 1000    // of those whom the source is about
+	maxTexts       = 2000    // other memories of the caller, which show what words are rare
+	maxReadBytes   = 4 << 20 // bytes of those memories
+	maxAliases     = 1000    // aliases of the entities that the source is about
 )
 
 // Generalization is a request to draw a belief from a private memory.
 type Generalization struct {
 	Source  string // the memory's id
-	Kind    string // of the source; "": as its id begins, else any
+	Kind    string // the kind of the source; "": the kind that its id begins with, else any kind
 	Belief  string
 	Note    string   // how it was abstracted
 	Access  []string // nil: what the context gives; empty: nobody

@@ -57,7 +57,7 @@ type position struct {
 	segment int
 	size    int64
 	seq     uint64
-	hash    string // of the record before
+	hash    string // the hash of the record before
 }
 
 // fileSink writes the chain to files. Everything up to durable has been synced; pending is what was written since.

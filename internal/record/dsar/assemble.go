@@ -19,8 +19,8 @@ type Material struct {
 	By                string // who made it
 	Controller        string
 	Contact           string
-	Duration          time.Duration // of TEMPORARY; 0: the default
-	InteractionsRenew bool          // interactions renew TEMPORARY
+	Duration          time.Duration // how long a TEMPORARY consent lasts; 0: the default
+	InteractionsRenew bool          // an interaction renews a TEMPORARY consent
 
 	Current   []consent.Record // newest record of each consent; empty: the registry does not know the subject
 	History   []consent.Record // oldest first

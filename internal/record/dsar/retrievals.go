@@ -48,7 +48,7 @@ type Collector struct {
 	calls     []FaceCall
 	callCount uint64
 
-	commitments     map[[2]string]map[string]int // by session and table
+	commitments     map[[2]string]map[string]int // the commitments to rows, by session and table
 	commitmentCount int                          // number of commitments
 }
 

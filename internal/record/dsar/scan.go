@@ -21,19 +21,20 @@ import (
 // Scan reads one log of the audit and finds what agents have read of one subject.
 type Scan struct {
 	From     audit.Source
-	Database string              // name of the database in records
-	Tables   map[string][]string // by a name in records: the tables with rows of the subject that a statement over it reads
-	Refs     []string            // references to the subject in records
-	Key      audit.Key           // key of the records; the zero Key: codes are not checked
-	Heads    []audit.Head        // records that were certainly written
-	Call     func(FaceCall)      // called for each call about the subject; may be nil
-	Access   func(Access)        // called for each statement that returned something from those tables, in the log's order
+	Database string // name of the database in records
+	// for a name in records, the tables with rows of the subject that a statement on that name reads
+	Tables   map[string][]string
+	Refs     []string       // references to the subject in records
+	Key      audit.Key      // key of the records; the zero Key: codes are not checked
+	Heads    []audit.Head   // records that were certainly written
+	Call     func(FaceCall) // called for each call about the subject; may be nil
+	Access   func(Access)   // called for each statement that returned something from those tables, in the log's order
 	Progress func(done, total int64)
 }
 
 // Access is a statement over tables with rows of the subject that returned something, or whose outcome is unknown.
 type Access struct {
-	Record     uint64 // of the decision
+	Record     uint64 // the number of the decision's record
 	At         time.Time
 	Session    string
 	Agent      string
@@ -65,7 +66,7 @@ type block struct {
 	data  []byte
 	begin bool // it begins a segment
 	gap   bool // retention has removed segments before it since they were listed
-	tail  int  // bytes after the last complete line of a segment
+	tail  int  // the bytes after the last complete line of a segment
 	read  int64
 	err   error
 
@@ -143,7 +144,7 @@ type scanState struct {
 	Scan
 	out      LogRead
 	pending  map[uint64]*decision // decisions without an outcome so far
-	hash     []byte               // of the last record
+	hash     []byte               // the hash of the last record
 	hasCodes bool                 // records have had codes so far
 	done     int64                // bytes read so far
 	total    int64

@@ -47,12 +47,12 @@ type Command struct {
 	Subject    string
 	Grantee    string // "": Everybody
 	Scope      string // "": Everything
-	Stream     Stream // for Grant and Degrade
+	Stream     Stream // the new stream of Grant and Degrade
 	Categories []string
 	Purposes   []string
-	For        time.Duration // for a grant without a stream; 0: it does not expire
+	For        time.Duration // how long a grant without a stream lasts; 0: it does not expire
 	Decision   Decision
-	Guardian   string // for Appoint and Dismiss
+	Guardian   string // whom Appoint and Dismiss are about
 
 	By       Party
 	Via      string

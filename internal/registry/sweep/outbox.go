@@ -26,7 +26,7 @@ type Outbox struct {
 	Registry *registry.Registry
 	URL      string
 	Secret   []byte        // key of the signature
-	Timeout  time.Duration // of one request; 0: 10 s
+	Timeout  time.Duration // how long one request may take; 0: 10 s
 	Log      *slog.Logger  // nil: none
 
 	base http.RoundTripper // for tests
@@ -45,7 +45,7 @@ const (
 type Message struct {
 	ID         string     `json:"id"`     // id of the message: a repeated one has the same
 	Record     int64      `json:"record"` // number of the record in the registry
-	Time       time.Time  `json:"time"`   // of the record
+	Time       time.Time  `json:"time"`   // the time of the record
 	Subject    string     `json:"subject"`
 	Event      string     `json:"event"` // warned, expired, approved, rejected, deferred, lapsed, revoked, deleted, anonymised
 	State      string     `json:"state"`

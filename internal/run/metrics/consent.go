@@ -32,7 +32,7 @@ var (
 // Consent has the numbers of one registry.
 type Consent struct {
 	Streams            map[string]int // active users by stream
-	AgeDays            float64        // of all active consents together
+	AgeDays            float64        // the sum of the ages of all active consents
 	Approved, Rejected int            // partnerships
 	Expired            int            // in the last 24 hours
 	SweptAt            float64        // seconds since 1970; 0: never

@@ -28,7 +28,7 @@ func (s *Service) decisions(ctx context.Context, database string, before uint64,
 		return json.Unmarshal(r.Line, &of) == nil && of.Database == database
 	}
 	var out api.DecisionRecords
-	outcomes := map[uint64]audit.Record{} // of the decisions in out; a zero record: none yet
+	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: no outcome yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
 		_, err := audit.Newest(records, most, want, func(r audit.Record) error {
 			if err := ctx.Err(); err != nil {

@@ -21,7 +21,7 @@ import (
 // faces are what callers with a token reach over HTTP.
 type faces struct {
 	verifier   identity.Verifier
-	registries map[string]*registry.Registry // by database; none without a consent registry
+	registries map[string]*registry.Registry // the registries by database; empty without a consent registry
 	operations *operations.Service
 	api        http.Handler
 	mcp        *mcp.Server

@@ -41,7 +41,7 @@ type sweepers struct {
 
 	mu      sync.Mutex
 	counted time.Time
-	last    map[string]operations.SweepState // by database
+	last    map[string]operations.SweepState // the result of the last sweep, by database
 }
 
 // newSweepers makes the sweepers; nil without a consent registry.

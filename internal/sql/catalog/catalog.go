@@ -35,7 +35,7 @@ type Relation struct {
 	Kind      RelKind
 	Owner     string
 	Extension string
-	Columns   []Column // by attnum, dropped ones left out
+	Columns   []Column // the columns by attnum, without dropped ones
 	Waiting   []string // columns that it has besides, which are not to be known: see Snapshot.Without
 
 	PrimaryKey  []string
@@ -129,10 +129,10 @@ type Compared struct {
 type IndexKey struct {
 	Method     string // the access method: "gist"
 	Class      string // the operator class: "range_ops"
-	By         string // whose it is: "postgresql", an extension, or "" for anybody else
+	By         string // who provides the operator class or operator: "postgresql" or an extension; "": another role
 	Type       uint32
 	Expression bool
-	Columns    []string // of the table, by attnum
+	Columns    []string // the columns of the table that the key reads, by attnum
 }
 
 // Updatable is what pg_relation_is_updatable says: a bit for each command.
@@ -177,7 +177,7 @@ type Column struct {
 	Nondeterministic bool   // the collation takes different bytes for the same text
 	Identity         string // "", "always" or "by default"
 	Default          string // the expression of the column, or of its domain; "": none, as for an identity column
-	Sequence         Name   // whose next value the default or the identity is; the zero value if none
+	Sequence         Name   // the sequence of the default or identity; the zero Name: none
 
 	// Values are the values that a validated CHECK of this column alone, or of its domain, allows besides NULL, sorted.
 	// nil: there is no such CHECK, or it is no plain list of strings.
@@ -217,12 +217,12 @@ type Sizes map[Name]Size
 
 // Key is an index that lets no two rows collide.
 type Key struct {
-	Name    string   // of the index, and of its constraint if it has one
+	Name    string   // the name of the index, and of its constraint if it has one
 	Columns []string // the columns that the key, the expressions and the predicate of the index read, by attnum
 	// columns that must be equal for two rows to collide: plain columns of a unique key, or columns WITH = of an exclusion
 	// constraint, in their own collation
 	Equal         []string
-	NullsDistinct []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
+	NullsDistinct []string // plain columns in which a NULL keeps the row from colliding, because NULL equals no NULL
 	Where         string   // the predicate of a partial index, as pg_get_expr writes it
 	WhereColumns  []string // the columns that Where reads, by attnum
 }
@@ -260,7 +260,7 @@ type Function struct {
 	ArgTypes        []string // the types of the input arguments, as format_type
 	Defaults        int
 	Variadic        bool
-	SecurityDefiner bool // of an aggregate: one of the functions that it is made of is
+	SecurityDefiner bool // the function, or a function that the aggregate is made of, is SECURITY DEFINER
 	// a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of
 	// others; "": none
 	DefinerDefault string
@@ -276,15 +276,16 @@ type Function struct {
 
 // Type is a row of pg_type that is not a table's row type or an array of one.
 type Type struct {
-	OID          uint32
-	Name         Name
-	Kind         byte   // typtype: b, c, d, e, m, p, r
-	BaseName     string // the base type of a domain that is itself no domain, as format_type
-	Extension    string
-	Element      uint32   // of an array type; name, point and others that have subscripts are none
-	Base         uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
-	Labels       []string // of an enum, in its order
-	RunsUserCode bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself
+	OID       uint32
+	Name      Name
+	Kind      byte   // typtype: b, c, d, e, m, p, r
+	BaseName  string // the base type of a domain that is itself no domain, as format_type
+	Extension string
+	Element   uint32   // the element type of an array type; name, point and other types with subscripts have none
+	Base      uint32   // the base type of a domain, the type of the bounds of a range, or the range of a multirange
+	Labels    []string // the labels of an enum, in its order
+	// PostgreSQL runs a function of other roles as it compares its values, or makes or converts them by itself
+	RunsUserCode bool
 	// of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
 	SubtypeDiff string
 

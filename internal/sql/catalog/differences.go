@@ -11,7 +11,7 @@ import (
 // Differences are what two snapshots of one database have otherwise; names are sorted.
 type Differences struct {
 	Relations []Name // what the snapshots say of them or their indexes
-	Functions []Name // of the first: calls of these names may now be of something else, or fail
+	Functions []Name // names of functions in the first snapshot whose calls may now mean another function, or fail
 	Gone      []Name // functions of the first: calls of these names can only fail now
 	// Others tells whether anything else is otherwise, the types of the rows of Relations aside: a new function may be
 	// what the name of a column means now.

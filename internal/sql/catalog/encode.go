@@ -16,7 +16,7 @@ var ErrOtherForm = errors.New("the snapshot has the form of another version")
 
 // encoded is what [Snapshot.Encode] writes.
 type encoded struct {
-	Form string // of Spec
+	Form string // the form of Spec
 	Spec Spec
 }
 

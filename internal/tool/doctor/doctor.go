@@ -57,10 +57,10 @@ type Target struct {
 
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
-	Plan     *rls.Plan // of the configured policy
+	Plan     *rls.Plan // the plan of the configured policy
 
 	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
-	ProbeTime    time.Duration   // for each statement of [Probe]; 0: 30 s
+	ProbeTime    time.Duration   // how long each statement of [Probe] may take; 0: 30 s
 
 	running bool // set by [Check]
 }

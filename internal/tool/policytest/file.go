@@ -84,7 +84,7 @@ type Expectation struct {
 	Query   string
 	Value   *node
 	Rows    *node
-	Count   int // of rows; -1: not said
+	Count   int // the expected number of rows; -1: none is expected
 	Changes int // -1: not said
 	Ordered bool
 	Error   string // SQLSTATE, or "any"

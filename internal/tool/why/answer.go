@@ -45,7 +45,8 @@ type Row struct {
 	Visible bool    `json:"visible"`
 	Besides bool    `json:"besides,omitempty"` // the row exists, but does not meet a further condition of the block
 	Rule    *Block  `json:"rule"`
-	Group   *Group  `json:"group,omitempty"` // of a row that does not show, of a table with rows that count in groups
+	// the group that a hidden row counts in, if the table has rows that count in groups
+	Group *Group `json:"group,omitempty"`
 }
 
 // Group is the group in which a row counts in aggregates.
@@ -72,7 +73,7 @@ type Block struct {
 	Unknown bool     `json:"unknown,omitempty"` // neither it nor its contrary holds: something is NULL
 	Says    string   `json:"says,omitempty"`
 	Parts   []*Block `json:"parts,omitempty"`
-	Records []Record `json:"records,omitempty"` // that it read
+	Records []Record `json:"records,omitempty"` // the records that the block read
 	Targets []Row    `json:"targets,omitempty"` // rows that must be visible
 	More    bool     `json:"more,omitempty"`    // records or targets are left out
 }

@@ -33,7 +33,7 @@ type loader struct {
 	reader
 	relations map[uint32]*catalog.Relation
 
-	attributes map[uint32][]attribute // of the relations' columns
+	attributes map[uint32][]attribute // the columns of each relation
 	heaps      map[uint32]bool        // tables of PostgreSQL's own access method
 
 	known known

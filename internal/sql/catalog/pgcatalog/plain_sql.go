@@ -10,7 +10,7 @@ import (
 const ours = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// running are functions of PostgreSQL's that execute a text, make a value of a type that a text names, or call the
+	// running are functions of PostgreSQL that execute a text, make a value of a type that a text names, or call the
 	// functions that compare a table's keys. set_config is among them, since it undoes settings.
 	running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`

@@ -8,7 +8,7 @@ import (
 // What tables and domains have of expressions, as the catalogs store them. Columns are by their numbers.
 type (
 	check struct {
-		relation, of uint32 // of a table, or of a domain
+		relation, of uint32 // the table or the domain of the CHECK constraint
 		name         string
 		tree         *tree // nil: a column is NOT NULL
 		keys         []int16

@@ -48,13 +48,13 @@ var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp"
 type trigger struct {
 	relation                uint32
 	functionOID             uint32
-	schema                  string // of the function
+	schema                  string // the schema of the function
 	kind                    int16
 	internal                bool
 	when                    *tree
 	keys, dependencyColumns []int16
-	timedKeyColumns         []int16 // for a trigger that may write the time: the table's columns that are part of a key
-	body                    string  // of its function in PL/pgSQL
+	timedKeyColumns         []int16 // the key columns of the table, if the trigger may write the time
+	body                    string  // the body of the trigger's function in PL/pgSQL
 	language                uint32
 	arguments               string
 }
@@ -87,8 +87,8 @@ func (l *loader) readTriggers(ctx context.Context) error {
 
 // writesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as
 // updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such assignments,
-// or its function is moddatetime of the extension. No function of others, in whatever schema, has a name that such a
-// body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
+// or its function is moddatetime of the extension. No function of other roles, in whatever schema, has a name that such
+// a body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) writesTime(t trigger) bool {
 	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
 		return false

@@ -84,7 +84,7 @@ func (k *known) fails(t *tree) bool {
 
 // unsure tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
 // depends on more than the row: on functions that are not immutable, or on the session's settings, by which a text or a
-// time is read. It may as well if it calls a function of others that only claims to be immutable.
+// time is read. It may as well if it calls a function of other roles that only claims to be immutable.
 func (k *known) unsure(t *tree) bool {
 	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
