@@ -15,7 +15,7 @@ type Aggregate struct {
 	Only       bool           // no row shows one by one: rows: none
 	Subject    string         // the column that names the person whom a row is about
 	Minimum    int            // a cell of fewer subjects does not count
-	Share      int            // in percent: a cell does not count if one subject has more of it; 0: no such bound
+	Share      int            // percent of a cell that one subject may have; cells beyond it do not count; 0: no bound
 	Dimensions []Dimension    // sorted by column
 	Measures   []Measure      // sorted by column
 }

@@ -19,7 +19,7 @@ type registryDecl struct {
 	contexts                           []attributeRef
 	key, since                         string
 	keyAt, sinceAt                     place
-	lessThanDays                       int // of a countdown; 0: no decay
+	lessThanDays                       int // days of a countdown; 0: no countdown applies
 	lessThanAt                         place
 }
 

@@ -26,7 +26,7 @@ type VisibleColumn struct {
 	Amount int    // the number of characters of Prefix, or the step of Step
 	Keys   []Key  // the keys that Keys leaves, sorted by name
 
-	Condition predicate.Node // on the row: where it does not hold, the value is NULL; nil: no condition
+	Condition predicate.Node // a condition on the row; if it does not hold, agents see NULL; nil: no condition
 	// beside Condition: where it does not hold, the value is NULL in rows that count in groups only
 	GroupCondition predicate.Node
 }

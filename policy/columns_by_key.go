@@ -10,7 +10,7 @@ import (
 
 // ByKey are the columns of a table that exist only in statements that fix a key of it.
 type ByKey struct {
-	Columns    []VisibleColumn // in the table's order
+	Columns    []VisibleColumn // the columns, in the order of the table
 	AllColumns []VisibleColumn // these, and the columns that always exist, in the table's order
 	Key        []string        // the statement compares each of these columns with a constant
 	AtMost     int             // how many keys one mention of the table may name

@@ -24,7 +24,7 @@ func (c *Contract) judge(s Statement, all []objectAccess, values map[string]stri
 		d.Allows = terms.describe(c)
 	}
 	var objects []objectAccess
-	only := true // it reads nothing but join_only objects
+	only := true // the statement reads nothing but join_only objects
 	for _, t := range all {
 		if c.governs(t.object.Name) {
 			objects = append(objects, t)

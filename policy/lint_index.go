@@ -308,7 +308,7 @@ func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message strin
 		return
 	}
 	sql := "CREATE INDEX CONCURRENTLY ON " + r.Name.SQL() + " " + what + ";"
-	if r.Kind == catalog.PartitionedTable { // which cannot be indexed concurrently
+	if r.Kind == catalog.PartitionedTable { // PostgreSQL cannot index a partitioned table concurrently.
 		sql = "CREATE INDEX ON " + r.Name.SQL() + " " + what + ";"
 	}
 	if l.proposed[sql] {

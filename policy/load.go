@@ -58,7 +58,7 @@ type loader struct {
 	*documentDecoder
 	rootFolder string // included files must be beneath it
 	files      int
-	done       map[string]bool // by path, symbolic links resolved
+	done       map[string]bool // the files that are read already, by path without symbolic links
 	watch      *Watch
 }
 

@@ -15,7 +15,7 @@ type listDecl struct {
 	place
 	column    string
 	from      []sourceDecl
-	fromGiven bool // from is there, maybe empty
+	fromGiven bool // the key from is given, maybe with an empty list
 	narrow    bool
 	widerRows block
 	chain     *chainDecl

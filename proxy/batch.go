@@ -22,7 +22,7 @@ type batch struct {
 	out   []byte
 	items []item
 	sent  int       // the number of items that are sent; sent items are empty
-	read  time.Time // when the last byte of it was read
+	read  time.Time // when the last byte of the batch was read
 
 	entries []entry // memory for the entries of what is sent
 }

@@ -82,7 +82,7 @@ type execution struct {
 	snapshots []snapshotUse // the held snapshots whose rows the execution shows
 	dropsSeal bool
 
-	holdRequests uint64 // of the ledger's, when it was staged
+	holdRequests uint64 // the holdRequests of the ledger when the message was staged
 	first        bool   // nothing was executed before it since the last Sync or Query
 
 	// Set while the answers come, by the goroutine that reads them.

@@ -21,7 +21,7 @@ const (
 type input struct {
 	source
 	buf  *[]byte
-	big  []byte // in place of buf while a message does not fit
+	big  []byte // the buffer in use instead of buf while a message does not fit
 	r, w int
 	drop int // bytes of a message still to be thrown away
 	over int // length of the last message, which is too long to be read and is thrown away; 0: it was read

@@ -42,7 +42,7 @@ type retryState struct {
 	begun    bool   // they begin a transaction
 
 	begin   *verdict.Verdict // they do nothing else
-	opening *verdict.Verdict // of the messages right before them, which have begun the transaction in progress
+	opening *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
 }
 
 func (r *retryState) take() { <-r.turn }

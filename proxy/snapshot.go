@@ -28,7 +28,7 @@ type snapshotState struct {
 	ledger *ledger
 	part   uint64        // counts the parts of the client's input: one ends with a Query, Sync or Flush, and with each read
 	held   bool          // the transaction may be one that holds its snapshot
-	tx     *heldSnapshot // of such a transaction
+	tx     *heldSnapshot // the snapshot of such a transaction
 	batch  *heldSnapshot // the snapshot that the portals and transactions of the batch take; nil: none takes one
 }
 
@@ -36,7 +36,7 @@ type snapshotState struct {
 // may be rolled back: it counts until all settings are reset.
 type snapshotHolds struct {
 	byDefault bool
-	requests  uint64     // how often it was asked for
+	requests  uint64     // how often a snapshot was asked for
 	reset     *execution // has reset all settings, in the transaction that is in progress
 }
 

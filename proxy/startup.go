@@ -15,7 +15,7 @@ const protocol30 = 3 << 16
 
 // startup is a client's startup message.
 type startup struct {
-	packet     []byte // as the client sent it
+	packet     []byte // the startup packet as the client sent it
 	minor      uint32
 	user       string
 	database   string    // defaults to user

@@ -29,7 +29,7 @@ const stepName = verdict.SealStatement + "_step"
 // queryInSteps is a Query that is sent in steps.
 type queryInSteps struct {
 	parts    []verdict.Part
-	hardened []bool // which of them get a hardened plan; nil: none
+	hardened []bool // for each step, whether it gets a hardened plan; nil: none does
 	binary   []bool // which of them are to return values in binary; nil: none
 	block    bool   // several statements that control no transaction
 

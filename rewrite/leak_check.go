@@ -80,7 +80,7 @@ type leakScope struct {
 // checkContext says where an expression stands.
 type checkContext struct {
 	scope            *leakScope
-	aggregateAllowed bool // aggregates may stand here
+	aggregateAllowed bool // aggregates are allowed at this place
 	isOutput         bool // it is computed of rows that have passed all conditions: see leak_check_output.go
 	aboveFence       bool // so are the sort and group keys: see leak_check_search.go
 	// it is not certain to run to its end: hidden rows outside or beside it may decide whether, or for which rows, it runs

@@ -49,9 +49,10 @@ type attributeJSON struct {
 }
 
 type tableJSON struct {
-	Table     string            `json:"table"`
-	Kind      string            `json:"kind"`
-	Observed  bool              `json:"observed,omitempty"` // only observed: the rest is what would be enforced
+	Table string `json:"table"`
+	Kind  string `json:"kind"`
+	// the table is only observed; the other members show what the policy would enforce
+	Observed  bool              `json:"observed,omitempty"`
 	Words     []policy.RuleLine `json:"words"`
 	SQL       string            `json:"sql"`
 	Columns   []columnJSON      `json:"columns"` // null: all of them

@@ -76,7 +76,7 @@ type Config struct {
 
 // Database is one database that agents may use.
 type Database struct {
-	Name       string   // as clients ask for it
+	Name       string   // the name by which clients ask for the database
 	Policy     string   // file or folder
 	Control    string   // connection string of the control role
 	SearchPath []string // pinned, without pg_catalog

@@ -59,7 +59,7 @@ type bucket struct {
 	perMin    int // 0: never used
 	tokens    float64
 	filledAt  time.Time // tokens are of then
-	unsettled int64     // and not settled yet
+	unsettled int64     // rows that are reserved, but not settled yet
 }
 
 // fill brings the bucket up to date; a reload may have changed the rate. The caller holds the lock.

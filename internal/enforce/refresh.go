@@ -30,10 +30,10 @@ type database struct {
 	view    atomic.Pointer[view] // read by every session
 	probing atomic.Bool          // a look is under way, on a connection that the server's machine answers on
 
-	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
-	origins    atomic.Pointer[origins]    // of the columns of views that statements read
+	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose keys the audit records
+	origins    atomic.Pointer[origins]    // where the columns of views come from that statements read
 
-	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
+	epoch atomic.Int64 // the epoch of consent: statements sent from now on see at least the changes up to it
 
 	controlPool *controlPool
 	comparisons comparisonQueue
@@ -48,8 +48,8 @@ type database struct {
 	looks
 	signedPathOff       bool   // Check wants the signed path off
 	signedPathOffReason string // why
-	announcedName       string // to the database: what is served
-	originsState        *state // whose columns were found
+	announcedName       string // the application name that tells the database what is served
+	originsState        *state // the state for which origins was computed
 	state               *state // the last good one, also while the view refuses
 	unsettledState      *state // what the look before found while the catalogs were changing; nil: they were not
 	lastFailure         string // the last failure that was logged
@@ -58,7 +58,7 @@ type database struct {
 // documents are the versions of a database's policy.
 type documents struct {
 	document        *policy.Document // in force
-	policyFiles     *policy.Watch    // of the policy, as they were when it was read last
+	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
 	pendingDocument *policy.Document // waits for pgconsent migrate; nil: none does
 	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
 	misfitPolicy *policy.Document
@@ -70,7 +70,7 @@ type looks struct {
 	storedFingerprint string       // the fingerprint of the catalogs that the database remembers, as far as is known
 	checkedAt         time.Time    // when Check last agreed
 	catalogsReadAt    time.Time    // when the catalogs were read
-	lastFingerprints  fingerprints // of which the fingerprints are known
+	lastFingerprints  fingerprints // the last known fingerprints of the catalogs
 	prunedAt          time.Time    // when changes were
 	sizesReadAt       time.Time    // when the sizes of the state were read
 }

@@ -69,13 +69,13 @@ type judgement struct {
 	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
 
-	hasSideEffects bool  // it may do more than show rows
+	hasSideEffects bool  // the statement may do more than show rows
 	keyCounts      []int // by how many keys each statement of the text fetches rows
 	// the quotas of rows of each statement, by the contracts and the session's attributes
 	quotas            [][]*policy.Quota
 	statements        []policy.Statement // what the policy judges with the session's attributes
 	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
-	singleTable       bool               // it reads one of these, row by row, and nothing else
+	singleTable       bool               // the statement reads one such table, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
 	observedDecision  *observedDecision  // what the policy would have done, where tables are only observed
 
@@ -486,14 +486,14 @@ type execution struct {
 	known  bool          // package enforce made the verdict
 	keys   *returnedKeys // nil: its rows need no record
 
-	mayReturnRows  bool // it may send rows
-	hasSideEffects bool // it may do more than send rows
+	mayReturnRows  bool // the execution may send rows
+	hasSideEffects bool // the execution may do more than send rows
 
 	limits                   []sessionLimit
 	refused                  *sqlstate.Error // the refusal by a limit or a quota
 	reservedRows, unusedRows int64           // rows taken from the rates; of these, not given to the proxy yet
 	exhausted                *sessionLimit   // the rate that has no more rows
-	retryAfter               time.Duration   // until it has some
+	retryAfter               time.Duration   // how long until the rate has rows again
 	reservations             []*reservation
 	settleOnce               sync.Once
 

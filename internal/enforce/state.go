@@ -39,7 +39,7 @@ type state struct {
 	timeCanHide          bool               // time alone can hide a row of some relation
 	timeDependent        timeDependent      // the relations of which it can
 	foreign              foreignRelations   // which relations are read from other servers
-	suspension           suspension         // what is not served
+	suspension           suspension         // the tables and functions that are suspended
 	sizes                catalog.Sizes      // the sizes of the tables that predicates read; nil: not known yet
 }
 

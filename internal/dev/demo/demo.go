@@ -47,7 +47,7 @@ type Config struct {
 	Postgres string // DSN of a running server; "": start a private one
 	Dir      string
 	Listen   string // "": DefaultListen, or a free port if something listens there
-	HTTP     string // "": DefaultHTTP, likewise
+	HTTP     string // the address of HTTP; "": DefaultHTTP, or a free port if it is in use
 	Log      *slog.Logger
 	Progress func(string)
 }

@@ -31,7 +31,7 @@ type Source struct {
 	Match    []Pair
 	Where    Node // the condition on the row of Relation; nil: any row
 	Columns  []List
-	One      []bool // beside Columns: the column is one id, not a list
+	One      []bool // for each of Columns, whether it holds one id instead of a list
 }
 
 // Nodes are the conditions that a bound reads, as parts of a predicate on the row: helper views are made for them.

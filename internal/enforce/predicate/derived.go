@@ -27,7 +27,8 @@ type Origin struct {
 	List   List              // without Steps: the column of keys
 	Source *catalog.Relation // the table whose keys the list holds
 	Key    string            // its primary key
-	Unless Node              // on the row's own columns: where true, the row needs no source; nil: every row does
+	// a condition on the row's own columns; if true, the row needs no source; nil: every row needs one
+	Unless Node
 }
 
 // MaxDepth is how long a chain of rows may be that were made from each other in one table.

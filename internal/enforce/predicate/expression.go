@@ -51,7 +51,7 @@ type (
 		Name     string
 		Kind     Kind
 		Type     string // qualified
-		Optional bool   // it may be missing
+		Optional bool   // the attribute may be missing
 	}
 
 	// Const is a constant; Value is what the type's input function takes.

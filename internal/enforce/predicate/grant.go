@@ -37,7 +37,7 @@ type Grant struct {
 type Grantee struct {
 	Attribute string
 	List      bool
-	Optional  bool // it may be missing, and is then ignored
+	Optional  bool // the attribute may be missing, and is then ignored
 }
 
 func (Grant) node() {}

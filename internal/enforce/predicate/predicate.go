@@ -44,7 +44,7 @@ type Consent struct {
 	Required     bool // the first step is a reference to one row, which must be there
 	Status       string
 	Is           string
-	Of           string        // as of [Status]
+	Of           string        // like Of of [Status]
 	Expires      string        // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
 	Materialized *Materialized // the answer is stored beside the row; nil: it is not
 }

@@ -28,9 +28,10 @@ type Record struct {
 	Match     []Pair     // further columns of the record, and the columns of the row that they equal
 	Guardians *Guardians // nil: only subjects themselves consent
 	Scope     *Scope     // nil: a record is about every row that it matches
-	Grantee   Grant      // to whom: Column is one id, of Form text, uuid or integer. Without To: see Element
-	Element   string     // where elements of a list are checked: the column that equals the element; "": none
-	Rows      Node       // conditions on the record's own columns; nil: none
+	// the grantee of the record: Column is one id, of Form text, uuid or integer. To is empty if Element is set.
+	Grantee Grant
+	Element string // the column that equals an element, if the elements of a list are checked; "": they are not
+	Rows    Node   // conditions on the record's own columns; nil: none
 }
 
 // Guardians is the table that says who consents for a subject.

@@ -95,7 +95,7 @@ type writer struct {
 	aliases         int
 	namesSignedView bool
 	negated         bool   // inside a Not: what is written is true unless it is certainly false
-	element         string // where elements of a list are judged: the one
+	element         string // the element that is judged, if a rule judges elements of a list
 }
 
 func (w *writer) alias() string {

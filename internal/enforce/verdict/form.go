@@ -14,11 +14,11 @@ const (
 	PatternPart       Form                             = 1 << iota // a part of a LIKE pattern: short, with few wildcards
 	noTrailingEscape                                               // it does not end in LIKE's escape
 	SearchWords                                                    // a text search: few and short words, few dashes
-	ShallowJSON                                                    // of a JSON document: few levels
+	ShallowJSON                                                    // the value is a JSON document with few levels
 	RegularExpression                                              // see SafeRegularExpression
 	TextQuery                                                      // see SafeTextQuery
 	NonNegative                                                    // a whole number from 0 on, of LIMIT and OFFSET
-	Pattern           = PatternPart | noTrailingEscape             // of LIKE
+	Pattern           = PatternPart | noTrailingEscape             // the value is a whole pattern of LIKE
 )
 
 // Bounds that keep PostgreSQL from failing on a value. PostgreSQL matches patterns, parses text searches and compares

@@ -12,8 +12,8 @@ import (
 // what becomes large when it is compiled. Anything else is not accepted.
 const (
 	maxExpressionBytes = 200 // bytes
-	maxCopies          = 40  // of parts that braces repeat, all braces together
-	maxRepeats         = 12  // of quantifiers
+	maxCopies          = 40  // copies of parts that braces repeat, counted over all braces
+	maxRepeats         = 12  // the number of quantifiers
 	maxGroups          = 12
 	maxNestedGroups    = 4
 )

@@ -23,9 +23,9 @@ import (
 
 const (
 	idleTimeout          = 15 * time.Minute // without a request
-	maxSessionLifetime   = 8 * time.Hour    // of a session
+	maxSessionLifetime   = 8 * time.Hour    // how long a session lasts at most
 	maxSessions          = 1000             // sessions
-	maxSessionsPerToken  = 20               // of one token
+	maxSessionsPerToken  = 20               // how many sessions one token may have
 	maxHandlesPerSession = 5000             // handles of a session
 )
 

@@ -36,7 +36,7 @@ type bridgeSession struct {
 
 	mu         sync.Mutex
 	session    string // "": none yet
-	version    string // of the protocol, as agreed
+	version    string // the version of the protocol that both sides have agreed on
 	initialize []byte // the client's "initialize", to begin again with
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Limits of the notices beside an answer, such as a reminder to the user. Other clients of the agent get them, too.
 const (
-	maxNotices     = 20 // of a call
+	maxNotices     = 20 // how many notices of a call are kept
 	maxNoticeBytes = 4 << 10
 )
 

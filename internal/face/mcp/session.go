@@ -32,9 +32,9 @@ const (
 type session struct {
 	id     string
 	who    identity.Caller
-	bearer string // to verify it again
+	bearer string // the bearer token, to verify it again
 
-	ctx       context.Context // of its calls
+	ctx       context.Context // the context of the session's calls
 	end       context.CancelFunc
 	sdkServer *sdk.Server
 	*caller
@@ -99,7 +99,7 @@ type caller struct {
 type sessions struct {
 	mu      sync.Mutex
 	all     map[string]*session
-	callers map[string]*caller // by owner
+	callers map[string]*caller // the callers of open sessions, by the owner of the session
 }
 
 func newSessions() *sessions {

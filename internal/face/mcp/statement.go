@@ -26,7 +26,7 @@ const (
 	usualRows   = 100
 	maxRows     = 1000
 	maxBytes    = 256 << 10
-	maxRowBytes = 1 << 20 // of one message of the server, in bytes
+	maxRowBytes = 1 << 20 // bytes of one message of the server
 )
 
 type queryInput struct {

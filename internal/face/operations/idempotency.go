@@ -38,7 +38,7 @@ type Answers struct {
 // callerAnswers are the answers to one caller.
 type callerAnswers struct {
 	byKey map[string]*list.Element
-	order *list.List // of *Answer, oldest first
+	order *list.List // a list of *Answer, oldest first
 	bytes int
 }
 

@@ -15,7 +15,7 @@ import (
 type People struct {
 	List []registry.Person
 	More bool
-	Now  time.Time // by the database's clock
+	Now  time.Time // the time by the database's clock
 }
 
 // maxPeople is the size of the largest page.

@@ -32,7 +32,7 @@ type Service struct {
 
 	Reminders *air.Tracker
 
-	Answers Answers // to calls with an idempotency key
+	Answers Answers // answers to calls with an idempotency key
 
 	// Record records a call. No byte of an answer is sent before it has returned nil.
 	Record func(context.Context, audit.Call) error

@@ -11,19 +11,19 @@ import (
 
 // part is a part of a word: a run of letters or of digits, or one character of a script without spaces between words.
 type part struct {
-	start, end int    // in the text
-	joined     bool   // nothing is between it and the part before
+	start, end int    // the positions of the part in the text
+	joined     bool   // the part follows the part before without a character in between
 	before     string // the text between them, without invisible characters
-	upper      bool   // it begins with a capital letter
-	tag        bool   // it follows # or @
+	upper      bool   // the part begins with a capital letter
+	tag        bool   // the part follows # or @
 	// of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
 	caseless bool
 	script   script
 
 	plain      string // lower case, no marks
 	noDoubles  string // plain, with double letters once
-	expanded   string // with two letters for a letter with marks: ae for ä
-	lookalike  string // in the Latin letters that its characters look like
+	expanded   string // the part with two letters for a letter with marks: ae for ä
+	lookalike  string // the part in the Latin letters that its characters look like
 	latin      string // transliterated to Latin
 	phonetic   string // roughly by its sound
 	consonants string // its consonants, with * where vowels are or may be

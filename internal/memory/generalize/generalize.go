@@ -20,7 +20,7 @@ import (
 
 // Subject is a person whom the source is about.
 type Subject struct {
-	ID      string   // as kind:name; the name counts as one of theirs
+	ID      string   // the id of the entity, as kind:name; the name counts as one of its names
 	Aliases []string // other names of the subject
 }
 
@@ -62,7 +62,7 @@ type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
 	Kind    string `json:"kind"`           // name, source, date, place, contact, number, detail, overlap
-	Text    string `json:"text,omitempty"` // as the text has it
+	Text    string `json:"text,omitempty"` // the part of the text
 	Message string `json:"message"`
 	at      int
 }

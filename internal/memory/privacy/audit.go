@@ -27,7 +27,7 @@ type AuditQuestion struct {
 	Subject string
 	ID      string
 	Kind    string // the kind of the memory; "": the kind that its id begins with, else any kind
-	After   string // what Next of the report before says; "": from the first
+	After   string // Next of the report before; "": the report starts with the first memory
 	Most    int    // memories of one report; 0: as many as there may be
 }
 
@@ -57,7 +57,7 @@ type AuditedMemory struct {
 type Viewer struct {
 	Entity   string      `json:"entity"`            // the word for everybody: anybody at all
 	Agents   []string    `json:"agents"`            // logins of the configuration with this entity
-	Context  string      `json:"context,omitempty"` // it sees it in this context only
+	Context  string      `json:"context,omitempty"` // the entity sees the memory in this context only
 	Through  string      `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
 	Grant    string      `json:"grant,omitempty"`   // what the memory is granted to
 	Consents []Agreement `json:"consents,omitempty"`
@@ -133,7 +133,7 @@ type record struct{ key, grantor, grantee, scope, given string }
 
 // candidate is an entity that may see a memory.
 type candidate struct {
-	entity     string // as the report names it
+	entity     string // the name of the entity in the report
 	agents     []string
 	ids        []string // the entity and its roles; none if the candidate stands for everybody
 	attributes map[string]string
@@ -302,7 +302,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	m := &storeRecords{contexts: map[string][]string{}}
 	rows, err := a.control.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
-			"pgconsent.privacy_consents($1) ORDER BY given, key", store) // of several that do, the first is told
+			"pgconsent.privacy_consents($1) ORDER BY given, key", store) // Of several such consents the report has the first.
 	if err == nil {
 		var r record
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
@@ -542,7 +542,7 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 			}
 			shown = true
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
-				continue // it is among everybody
+				continue // the candidate for everybody covers it
 			}
 			out.Viewers = append(out.Viewers, a.viewer(c, in, r, visibleSubjects))
 			if in == "" {

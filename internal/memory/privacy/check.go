@@ -10,7 +10,7 @@ import (
 // The bounds of what callers send.
 const (
 	maxIDBytes          = 256   // bytes
-	maxIDs              = 256   // in one list
+	maxIDs              = 256   // ids in one list
 	maxContentBytes     = 65536 // bytes
 	maxReasonCharacters = 256   // characters
 )

@@ -27,13 +27,13 @@ type Generalization struct {
 	Source  string // the memory's id
 	Kind    string // the kind of the source; "": the kind that its id begins with, else any kind
 	Belief  string
-	Note    string   // how it was abstracted
+	Note    string   // how the belief was abstracted
 	Access  []string // nil: what the context gives; empty: nobody
 	Context string
 	Reason  string
 
 	Accept bool // accept words that may be a form of a name but are not certain to be one
-	Check  bool // only judge the text
+	Check  bool // the call only judges the text
 }
 
 // Generalized is the result.

@@ -57,10 +57,10 @@ type Ticket struct {
 	at       time.Time
 	text     *[]byte       // the encoded members, without the first two of an outcome; nil: they are in body
 	body     any           // record of a rare kind
-	session  string        // of a decision
-	decision *Ticket       // of an outcome
+	session  string        // the session that a decision belongs to
+	decision *Ticket       // the decision that an outcome belongs to
 	waits    bool          // a goroutine waits in Release; a record that cannot be written is dropped with an error
-	dropped  bool          // it will never be written, and neither will its outcome
+	dropped  bool          // neither the record nor its outcome will ever be written
 	state    atomic.Int32  // pending, ticketGivenUp (the waiter timed out) or written
 	seq      uint64        // set by the writer before resolved is closed
 	resolved chan struct{} // closed when err is known; nil if nobody waits

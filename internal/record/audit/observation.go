@@ -23,8 +23,8 @@ type Observation struct {
 
 // Comparison has the result of running a statement twice in one snapshot: as it was, and as the policy would have it.
 type Comparison struct {
-	Rows    int64 `json:"rows"`    // without the policy
-	Visible int64 `json:"visible"` // with it
+	Rows    int64 `json:"rows"`    // the rows without the policy
+	Visible int64 `json:"visible"` // the rows that the policy would show
 	Differs bool  `json:"differs"` // the answers are not the same rows
 }
 

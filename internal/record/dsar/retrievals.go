@@ -13,7 +13,7 @@ import (
 type Rows struct {
 	Table Table
 	Key   []string   // columns of its primary key; empty: it has none
-	Keys  [][]string // as PostgreSQL prints them
+	Keys  [][]string // the keys as PostgreSQL prints them
 	Count int
 	Copy  [][]byte // JSON, if a copy was asked for
 }

@@ -64,7 +64,7 @@ const blockSize = 1 << 20
 // block is a sequence of complete lines. Workers parse blocks, and scanState checks them in the log's order.
 type block struct {
 	data  []byte
-	begin bool // it begins a segment
+	begin bool // the block begins a segment
 	gap   bool // retention has removed segments before it since they were listed
 	tail  int  // the bytes after the last complete line of a segment
 	read  int64

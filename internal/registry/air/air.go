@@ -30,7 +30,7 @@ type Config struct {
 	Idle     time.Duration // a longer pause begins a new session
 	Keep     time.Duration // a session without any interaction is forgotten; at least Idle
 	Sessions int           // limit of the sessions in memory
-	Reminder string        // with {messages} and {minutes} in place of the figures
+	Reminder string        // the text, with {messages} and {minutes} in place of the figures
 }
 
 // Text is the reminder.

@@ -29,7 +29,7 @@ type Outbox struct {
 	Timeout  time.Duration // how long one request may take; 0: 10 s
 	Log      *slog.Logger  // nil: none
 
-	base http.RoundTripper // for tests
+	base http.RoundTripper // tests set it
 }
 
 // The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the

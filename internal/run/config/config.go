@@ -62,7 +62,7 @@ type Upstream struct {
 
 // Database is one protected database.
 type Database struct {
-	Name       string   `yaml:"name"` // on the server
+	Name       string   `yaml:"name"` // the database's name on the server
 	Policy     string   `yaml:"policy"`
 	Owners     []string `yaml:"owners"`
 	SearchPath []string `yaml:"search_path"`
@@ -96,7 +96,7 @@ type Agent struct {
 
 // Limits are the limits of one agent; zero: none.
 type Limits struct {
-	Sessions int `yaml:"sessions"` // at a time
+	Sessions int `yaml:"sessions"` // how many sessions at a time
 }
 
 // Enforcement says how row security and rewriting are used together.

@@ -45,7 +45,7 @@ func (p Problems) Error() string {
 type decoder struct {
 	file string
 	at   map[string]yamlfile.Place // the place of each key, by its path
-	says map[string]string         // what stands there, or in the variable that overrides it: texts and numbers
+	says map[string]string         // the text or number at each path, or in the variable that overrides it
 	errs Problems
 }
 

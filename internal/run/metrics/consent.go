@@ -34,7 +34,7 @@ type Consent struct {
 	Streams            map[string]int // active users by stream
 	AgeDays            float64        // the sum of the ages of all active consents
 	Approved, Rejected int            // partnerships
-	Expired            int            // in the last 24 hours
+	Expired            int            // the consents that expired in the last 24 hours
 	SweptAt            float64        // seconds since 1970; 0: never
 	LagSeconds         float64
 	Waiting            int // messages

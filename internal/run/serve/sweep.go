@@ -36,7 +36,7 @@ type sweepers struct {
 	service *Service
 	period  time.Duration
 	list    []*sweep.Sweeper
-	boxes   []*sweep.Outbox // in the same order; nil: no webhook
+	boxes   []*sweep.Outbox // the outboxes, in the order of the sweepers; nil: no webhook
 	metrics *metrics.Metrics
 
 	mu      sync.Mutex

@@ -26,10 +26,10 @@ import (
 // know of. Only the signed path is not used until its probe has passed. Unfinished probes are repeated later, and
 // "pgconsent doctor" gives them more time.
 const (
-	probeTime      = 3 * time.Second  // for all probes of a database, the first time
-	probeStatement = time.Second      // for one table
-	maxProbeFactor = 16               // so many times as long they have in the end
-	minProbeWait   = 15 * time.Second // until they are repeated, twice as long each time
+	probeTime      = 3 * time.Second  // how long all probes of a database may take, the first time
+	probeStatement = time.Second      // how long a statement may take for one table
+	maxProbeFactor = 16               // repeated probes get up to this many times as long
+	minProbeWait   = 15 * time.Second // the time until unfinished probes are repeated, doubled each time
 	maxProbeWait   = 10 * time.Minute
 )
 
@@ -40,8 +40,9 @@ type verifier struct {
 	config *config.Config
 	log    *slog.Logger
 
-	loadTime    string      // of the server's configuration under which it asked owners for a password
-	asksOwners  atomic.Bool // it did so when it was last tried; until then no client is served as an owner
+	loadTime string // when the server loaded the configuration with which it asked owners for a password
+	// the server asked owners for a password at the last try; before, no client is served as an owner
+	asksOwners  atomic.Bool
 	loginFound  []doctor.Finding
 	probes      probeState
 	signed      signedPath
@@ -53,10 +54,10 @@ type probeState struct {
 	found      []doctor.Finding
 	passed     string          // versions of policy and catalog for which all passed
 	unfinished string          // versions for which they were not finished
-	done       map[string]bool // of the unfinished ones, those that passed
-	wait       time.Duration   // until the unfinished ones are repeated
-	next       time.Time       // when that is
-	factor     int             // how many times as long they have then
+	done       map[string]bool // the parts of the unfinished probes that have passed
+	wait       time.Duration   // the time until unfinished probes are repeated
+	next       time.Time       // when unfinished probes are repeated
+	factor     int             // how many times as long they get then
 }
 
 // signedPath is whether statements may take the signed path.
@@ -152,7 +153,7 @@ func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Databas
 	if p.unfinished != versions {
 		p.done, p.factor = map[string]bool{}, 1
 	}
-	target.PassedProbes = p.done // on a busy server they get further each time, and have longer
+	target.PassedProbes = p.done // On a busy server the probes get further each time, and get more time.
 	target.ProbeTime = time.Duration(p.factor) * probeStatement
 	p.factor = min(2*p.factor, maxProbeFactor)
 	found, err := v.probeAsAgent(ctx, conn, db, target)

@@ -21,7 +21,7 @@ type Spec struct {
 	Operators []*Operator // outside pg_catalog
 	Casts     []*Cast     // casts by functions outside pg_catalog
 
-	Collations map[uint32][]string // by types outside pg_catalog: see Snapshot.Collations
+	Collations map[uint32][]string // collations of types outside pg_catalog: see Snapshot.Collations
 
 	CatalogFunctions    map[string]bool // names in pg_catalog
 	CatalogOperators    map[string]bool // names in pg_catalog

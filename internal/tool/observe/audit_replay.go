@@ -46,7 +46,7 @@ type AuditReplay struct {
 	Since     time.Time         `json:"since"`
 	Until     time.Time         `json:"until"`
 	Decisions int64             `json:"decisions"`
-	Counts    map[string]int64  `json:"counts"` // of decisions, by what is said of them
+	Counts    map[string]int64  `json:"counts"` // the number of decisions, by what the policy would say of them now
 	Classes   []*StatementClass `json:"classes"`
 
 	policy   *policy.Policy

@@ -31,7 +31,7 @@ func (c BlockCoverage) Complete() bool { return c.Shown && (c.Hidden || c.Block 
 // coverage is the coverage of a file.
 type coverage struct {
 	rules map[catalog.Name][]*BlockCoverage
-	seen  map[string]bool // what has been looked at
+	seen  map[string]bool // what the coverage has looked at already
 }
 
 func newCoverage(p *policy.Policy) *coverage {

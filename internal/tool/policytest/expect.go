@@ -18,8 +18,8 @@ import (
 type Failure struct {
 	Place
 	As   string   `json:"as"`
-	What string   `json:"what"` // what was asked
-	Says string   `json:"says"` // what is wrong, in a sentence
+	What string   `json:"what"` // what the test has asked
+	Says string   `json:"says"` // a sentence that says what is wrong
 	Want []string `json:"want,omitempty"`
 	Got  []string `json:"got,omitempty"`
 }

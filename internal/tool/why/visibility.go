@@ -21,7 +21,7 @@ type Visibility struct {
 	Agent      string
 	Attributes map[string]string // the attributes of the agent's credential, and the attributes that follow from them
 	Missing    []string          // attributes that a session may have besides, by which it may see more
-	Tables     []TableVisibility // in which there are rows of the subject
+	Tables     []TableVisibility // the tables with rows of the subject
 }
 
 // TableVisibility is one table of it.
@@ -37,7 +37,7 @@ type TableVisibility struct {
 // ColumnVisibility is a column, and in how many of the visible rows its value shows.
 type ColumnVisibility struct {
 	Name    string
-	Mask    string // how it is changed; "": it is not
+	Mask    string // how the column's value is masked; "": it is not
 	Visible int64
 }
 

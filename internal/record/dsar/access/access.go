@@ -25,9 +25,9 @@ import (
 
 // Sources are the inputs of a report. Conn and Policy are required.
 type Sources struct {
-	Database string             // as the configuration names it
+	Database string             // the database's name in the configuration
 	Conn     *pgx.Conn          // logged in as the owner of the tables
-	Policy   *policy.Policy     // of the database
+	Policy   *policy.Policy     // the policy of the database
 	Registry *registry.Registry // nil: none is configured
 
 	// Logs passes the logs of the audit to f, by name; nil: there are none.
@@ -54,9 +54,9 @@ type Request struct {
 	Contact    string // how the controller can be reached
 	Via        string // cli, http, console, …
 	Format     string // json or html, for the record
-	Data       bool   // with a copy of the rows
+	Data       bool   // the report includes a copy of the rows
 	Retrievals int    // the longest list of possible retrievals; 0: all
-	Look       bool   // only displayed, not given out: the audit has a record, the registry none
+	Look       bool   // the report is only displayed: the audit records it, the registry does not
 }
 
 // Make makes a report and returns it after its record is durable. For a person of whom nothing is known the error is a

@@ -122,7 +122,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 		deletes[t.relation] = deletes[t.relation] || t.kind&onDelete != 0 && fires
 		updates[t.relation] = updates[t.relation] || t.kind&onUpdate != 0 && fires && (k.others(t.when) || !l.writesTime(t))
 	}
-	plain := map[uint32]bool{} // by type
+	plain := map[uint32]bool{} // whether a type is plain, by type
 	for oid, r := range l.relations {
 		if r.Kind != catalog.Table || !l.heaps[oid] || r.Name.Schema == "pg_catalog" ||
 			r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
