@@ -39,7 +39,7 @@ type (
 		subjectLinks   []linkDecl // every: the links that lead from the row to the people who must all have consented
 		status, is     string
 		statusAt, isAt place
-		recorded       *recordedDecl // the declaration of consent by records; nil: consent by a status
+		records        *recordedDecl // the declaration of consent by records; nil: consent by a status
 
 		expires                  string
 		expiresAt, materializeAt place

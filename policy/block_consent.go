@@ -36,11 +36,11 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.decodeRecord(v) }),
 		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.decodeRegistry(v) }),
 	})
-	if b.recorded == nil {
+	if b.records == nil {
 		d.need(n, "consent", "every", "status", "is")
 		return b
 	}
-	if b.recorded.registry == nil {
+	if b.records.registry == nil {
 		d.need(n, "consent", "record")
 	}
 	if b.expires != "" || b.materialize {
@@ -48,11 +48,11 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 			"expires and materialize are for consent by a status: whose records count depends on who asks")
 	}
 	switch {
-	case b.recorded.record != nil && b.recorded.registry != nil:
+	case b.records.record != nil && b.records.registry != nil:
 		d.fail(n.Place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
 	case b.status != "" || b.is != "":
 		d.fail(n.Place, "leave status and is out, or record", "consent is a status or a record, not both")
-	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
+	case (b.records.subject == "") == (b.records.subjects == ""):
 		d.fail(n.Place, "write subject: the column of one, or subjects: the column of a list",
 			"consent needs to know the column of its subjects")
 	}

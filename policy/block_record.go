@@ -14,15 +14,15 @@ type recordedDecl struct {
 // recordDecl is the table of the records: `record: { table: …, match: …, grantor: …, grantee: …, … }`.
 type recordDecl struct {
 	place
-	table            string
-	match            []predicate.Pair
-	matchAt          place
-	grantor          string
-	grantee          *recordGranteeDecl
-	guardians        *guardiansDecl
-	scope            *scopeDecl
-	revoked, expires string
-	where            []block
+	table                  string
+	match                  []predicate.Pair
+	matchAt                place
+	grantor                string
+	grantee                *recordGranteeDecl
+	guardians              *guardiansDecl
+	scope                  *scopeDecl
+	revokedColumn, expires string
+	where                  []block
 }
 
 // recordGranteeDecl says to whom a record gives consent: to the caller, or to an id that is about to enter a list.
@@ -52,10 +52,10 @@ type scopeDecl struct {
 // recordedKey reads a key that only consent by records has.
 func (d *blockDecoder) recordedKey(b *consentBlock, read func(*recordedDecl, *node)) func(*node) {
 	return func(v *node) {
-		if b.recorded == nil {
-			b.recorded = &recordedDecl{subjectAt: v.Place}
+		if b.records == nil {
+			b.records = &recordedDecl{subjectAt: v.Place}
 		}
-		read(b.recorded, v)
+		read(b.records, v)
 	}
 }
 
@@ -68,7 +68,7 @@ func (d *blockDecoder) decodeRecord(n *node) *recordDecl {
 		"grantee":   func(v *node) { r.grantee = d.decodeRecordGrantee(v) },
 		"guardians": func(v *node) { r.guardians = d.decodeGuardians(v) },
 		"scope":     func(v *node) { r.scope = d.decodeScope(v) },
-		"revoked":   d.word(&r.revoked, "revoked"),
+		"revoked":   d.word(&r.revokedColumn, "revoked"),
 		"expires":   d.word(&r.expires, "expires"),
 		"where":     func(v *node) { r.where = d.decodeBlocks(v, "where") },
 	})

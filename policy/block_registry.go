@@ -88,12 +88,12 @@ func (c *ruleCompiler) consentByRegistry(b consentBlock, row *catalog.Relation) 
 
 func (c *ruleCompiler) registryConsent(b consentBlock, row *catalog.Relation) (predicate.Registered, bool) {
 	failed := len(c.errs)
-	decl := b.recorded.registry
+	decl := b.records.registry
 	of, subject, elements, ok := c.consentSubjects(b, row)
 	if !ok {
 		return predicate.Registered{}, false
 	}
-	of.But = c.idAttributes(b.recorded.but, subject.relation, subject.column, elements)
+	of.But = c.idAttributes(b.records.but, subject.relation, subject.column, elements)
 	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
 		Days: decl.lessThanDays, Grouped: c.countsGroups,
 		SessionCategories: c.wordAttributes(decl.sessionCategories), SessionPurposes: c.wordAttributes(decl.sessionPurposes),

@@ -29,7 +29,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	p := &Policy{tableIndex: map[catalog.Name]*Table{}, functionIndex: map[catalog.Name]*Function{}}
 	for _, phase := range []func(*Policy){c.compileTables, c.compileContracts, c.compileServices, c.compileViews} {
 		if phase(p); len(c.errs) > 0 {
-			return nil, nil, c.sorted()
+			return nil, nil, c.sortedErrors()
 		}
 	}
 	p.warnings, p.withheld, p.disclosures = c.warnings, c.withheldWrites, c.disclosures

@@ -27,17 +27,17 @@ type contractDecl struct {
 
 type termsDecl struct {
 	place
-	value     wordDecl // the value of the attribute
-	nothing   bool
-	allow     []allowDecl // nil: everything
-	allowed   bool        // the key allow is there
-	except    []wordDecl
-	requires  []sqlBlock
-	plan      wordDecl
-	rows      int64
-	per       wordDecl
-	named     []wordDecl // name, with its place
-	templates []string
+	value      wordDecl // the value of the attribute
+	nothing    bool
+	allow      []allowDecl // nil: everything
+	allowGiven bool        // the key allow is there
+	except     []wordDecl
+	requires   []sqlBlock
+	plan       wordDecl
+	rows       int64
+	per        wordDecl
+	named      []wordDecl // name, with its place
+	templates  []string
 }
 
 type allowDecl struct {
@@ -101,7 +101,7 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 				`%s needs "by" and "values" together`, what)
 		case by && terms:
 			d.fail(at, "put them under each value, or into a contract of their own", "%s has terms besides values", what)
-		case !by && !own.allowed:
+		case !by && !own.allowGiven:
 			d.fail(at, `say "allow: everything" if it only adds conditions`, `%s needs "allow"`, what)
 		case !by:
 			own.place = at
@@ -120,7 +120,7 @@ func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 		return t
 	}
 	d.fields(n, what, d.termFields(&t, what))
-	if n.Kind == yamlfile.Mapping && !t.allowed {
+	if n.Kind == yamlfile.Mapping && !t.allowGiven {
 		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, what)
 	}
 	return t
@@ -184,7 +184,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 }
 
 func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
-	t.allowed = true
+	t.allowGiven = true
 	if n.Kind == yamlfile.Scalar {
 		switch n.Value {
 		case "everything":

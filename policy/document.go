@@ -40,7 +40,7 @@ type documentDecoder struct {
 }
 
 func newDocumentDecoder(doc *Document) *documentDecoder {
-	d := &decoder{doc: doc, declared: map[string]place{}}
+	d := &decoder{doc: doc, declaredAt: map[string]place{}}
 	blocks := &blockDecoder{d}
 	return &documentDecoder{d, &tableDecoder{d, blocks}, &attributeDecoder{d, blocks}, &contractDecoder{d, blocks},
 		&functionDecoder{d}, &privacyDecoder{d}}

@@ -60,8 +60,8 @@ type Quota struct {
 	contract string // the contract's title in a refusal
 }
 
-// Exceeded is the refusal of a statement that may return more rows than are left.
-func (q *Quota) Exceeded(left int64) *sqlstate.Error {
+// ExceededRefusal is the refusal of a statement that may return more rows than are left.
+func (q *Quota) ExceededRefusal(left int64) *sqlstate.Error {
 	if left <= 0 {
 		return contractRefusal("%s: at most %d rows per %s, and they have been taken", q.contract, q.AtMost, q.Per).
 			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There "+

@@ -57,7 +57,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ..
 
 func newLinter(c *compiler, p *Policy, context LintContext) *linter {
 	return &linter{resolver: c.resolver, rules: c.rules, policy: p, context: context,
-		neverShows: map[catalog.Name]*reason{}, proposed: map[string]bool{}, reported: map[Error]bool{}}
+		neverShows: map[catalog.Name]*reason{}, proposedIndexes: map[string]bool{}, reportedErrors: map[Error]bool{}}
 }
 
 func (l *linter) sorted() []*Error {
@@ -70,13 +70,13 @@ func (l *linter) sorted() []*Error {
 // linter finds what is allowed and unwise in a policy.
 type linter struct {
 	*resolver
-	rules      *ruleCompiler
-	policy     *Policy
-	context    LintContext
-	neverShows map[catalog.Name]*reason // why no row of a table ever shows, by table
-	proposed   map[string]bool          // CREATE INDEX statements that were proposed
-	findings   []*Error
-	reported   map[Error]bool
+	rules           *ruleCompiler
+	policy          *Policy
+	context         LintContext
+	neverShows      map[catalog.Name]*reason // why no row of a table ever shows, by table
+	proposedIndexes map[string]bool          // CREATE INDEX statements that were proposed
+	findings        []*Error
+	reportedErrors  map[Error]bool
 }
 
 // reason says why a rule never holds.
@@ -88,8 +88,8 @@ type reason struct {
 // warn reports each warning once.
 func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	w := at.Errorf(suggestion, format, args...)
-	if !l.reported[*w] {
-		l.reported[*w] = true
+	if !l.reportedErrors[*w] {
+		l.reportedErrors[*w] = true
 		l.findings = append(l.findings, w)
 	}
 }

@@ -137,9 +137,9 @@ func (l *loader) read(file string, data []byte, chain []string) {
 		l.fail(place{File: file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
 		return
 	}
-	l.included = nil
+	l.includes = nil
 	l.documentDecoder.decodeRoot(root)
-	for _, w := range l.included {
+	for _, w := range l.includes {
 		if chain == nil {
 			l.fail(w.place, "", "only a file can include others")
 			continue
@@ -149,7 +149,7 @@ func (l *loader) read(file string, data []byte, chain []string) {
 }
 
 // decodeInclude notes the paths and patterns of a file.
-func (d *documentDecoder) decodeInclude(n *node) { d.included = d.words(n, "include") }
+func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.words(n, "include") }
 
 // follow reads the files that an entry of include names.
 func (l *loader) follow(w wordDecl, dir string, chain []string) {

@@ -250,7 +250,7 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	if decl.check != nil {
 		check := c.rules.compileBlock(decl.check, t.relation)
 		insert, update = append(insert, check), append(update, check)
-		out.AffectsOtherRules = dependsOnSession(check)
+		out.AffectsOtherRules = dependsOnMoreThanRow(check)
 	}
 	if b := decl.ownRows("insert"); b != nil {
 		insert = append(insert, c.rules.compileBlock(b, t.relation))
@@ -258,7 +258,7 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	if b := decl.ownRows("update"); b != nil {
 		out.UpdateRows = c.rules.compileBlock(b, t.relation)
 		update = append(update, out.UpdateRows)
-		out.AffectsOtherRules = out.AffectsOtherRules || dependsOnSession(out.UpdateRows)
+		out.AffectsOtherRules = out.AffectsOtherRules || dependsOnMoreThanRow(out.UpdateRows)
 	}
 	if b := decl.ownRows("delete"); b != nil {
 		out.DeleteRows = c.rules.compileBlock(b, t.relation)
@@ -266,9 +266,9 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	out.InsertCheck, out.UpdateCheck = insert, update
 }
 
-// dependsOnSession tells whether a condition on a row may depend on more than the row: on the session, or on other
+// dependsOnMoreThanRow tells whether a condition on a row may depend on more than the row: on the session, or on other
 // tables.
-func dependsOnSession(n predicate.Node) bool {
+func dependsOnMoreThanRow(n predicate.Node) bool {
 	_, own := predicate.RowColumns(n)
 	return !own || len(predicate.Attributes(n)) > 0
 }

@@ -31,10 +31,10 @@ type answers struct {
 
 	descriptions map[string][]byte // the columns of prepared statements, by text, if the audit records keys of their rows
 
-	cut      resultCut
-	retried  retriedAnswer
-	outcomes outcomes
-	inside   bool // the client has a message in part
+	cut           resultCut
+	retriedAnswer retriedAnswer
+	outcomes      outcomes
+	inside        bool // the client has a message in part
 }
 
 // messageTail is what is still to come of a message in progress.
@@ -49,7 +49,7 @@ func (s *session) relayAnswers() *sqlstate.Error {
 	o := answers{session: s, relay: relay{source: newSource(s.upstream), to: newSink(s.client)}}
 	defer o.release()
 	defer func() {
-		if o.retried.pending {
+		if o.retriedAnswer.pending {
 			o.retry.leave()
 		}
 	}()
@@ -91,7 +91,7 @@ func (o *answers) flush() error {
 		o.retry.writes.Add(1)
 		err = o.to.write(b)
 	}
-	o.retried.others = false
+	o.retriedAnswer.others = false
 	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.inside {
 		o.inside = inside
 		o.setBroken(inside)

@@ -96,7 +96,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 		"behind a COPY": func(e entry) {
 			e.base().verdict = copying
 			if x := e.exec(); x != nil {
-				x.completed = 1
+				x.completedStatements = 1
 			}
 		},
 		"refused": func(e entry) { e.base().refusal = newRefusal(noStatementError("x")) },

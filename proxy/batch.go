@@ -242,7 +242,7 @@ func (r *requests) startSending(items []item) []entry {
 		}
 		e := it.entry.base()
 		e.sent = now
-		e.requested = now.Sub(r.batch.read)
+		e.requestTime = now.Sub(r.batch.read)
 		entries = append(entries, it.entry)
 	}
 	r.retry.sending(entries)

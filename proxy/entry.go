@@ -47,8 +47,8 @@ type entryBase struct {
 	snapshot *heldSnapshot // which the server takes with this message; nil: none that is held
 	foreign  bool          // the server reads foreign tables for it
 
-	requested time.Duration // spent on the request before it was sent
-	sent      time.Time
+	requestTime time.Duration // spent on the request before it was sent
+	sent        time.Time
 
 	code sqlstate.Code // the SQLSTATE of the error that the client got
 	over bool          // it needs no more answers; guarded by the ledger's lock
@@ -75,24 +75,24 @@ type execution struct {
 
 	runs []*verdict.Verdict // the verdicts on the statements that the text runs by name
 	// the statements that its PREPAREs make, by the verdict's effects; nil where confirmed already
-	prepared []*statement
+	preparedStatements []*statement
 	// the portals that its DECLAREs make, by the verdict's effects; nil where confirmed already
-	declared  []*portal
-	portals   []*portal     // the portals that the execution runs, by Execute or FETCH
-	snapshots []snapshotUse // the held snapshots whose rows the execution shows
-	dropsSeal bool
+	declaredPortals []*portal
+	portals         []*portal     // the portals that the execution runs, by Execute or FETCH
+	snapshots       []snapshotUse // the held snapshots whose rows the execution shows
+	dropsSeal       bool
 
 	holdRequests uint64 // the holdRequests of the ledger when the message was staged
 	first        bool   // nothing was executed before it since the last Sync or Query
 
 	// Set while the answers come, by the goroutine that reads them.
-	completed int // statements
-	raisedBy  int // the statement, counted like completed, that raised raised
-	raised    []verdict.Notice
-	rows      int64
-	bytes     int64
-	limit     resultLimit
-	keys      verdict.KeyReader // reads the keys of the rows; nil: none are recorded
+	completedStatements int // statements
+	raisedBy            int // the statement, counted like completed, that raised raised
+	raisedNotices       []verdict.Notice
+	rows                int64
+	bytes               int64
+	limit               resultLimit
+	keys                verdict.KeyReader // reads the keys of the rows; nil: none are recorded
 
 	// Guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's COPY FROM STDIN.
 	copying bool
@@ -128,18 +128,18 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 
 // completeStatement applies the effect of the statement whose CommandComplete has come.
 func (x *execution) completeStatement(o *answers) {
-	if x.verdict != nil && x.completed < len(x.verdict.Effects) {
-		o.late = o.ledger.statementCompleted(x, x.completed)
+	if x.verdict != nil && x.completedStatements < len(x.verdict.Effects) {
+		o.late = o.ledger.statementCompleted(x, x.completedStatements)
 	}
-	x.completed++
+	x.completedStatements++
 }
 
 // completion is what the client gets in place of the CommandComplete of the statement that runs now; nil: the server's.
 func (x *execution) completion() []byte {
-	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
+	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return nil
 	}
-	e := x.verdict.Effects[x.completed]
+	e := x.verdict.Effects[x.completedStatements]
 	if e.CommandTag == "" {
 		return nil
 	}
@@ -149,26 +149,26 @@ func (x *execution) completion() []byte {
 // raises tells whether the running statement raises a notice for the client, and has not raised the same notice before.
 // A trigger raises its notice for each row, and the client gets it once.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
-	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
+	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return false
 	}
-	if x.raisedBy != x.completed {
-		x.raisedBy, x.raised = x.completed, nil
+	if x.raisedBy != x.completedStatements {
+		x.raisedBy, x.raisedNotices = x.completedStatements, nil
 	}
 	n := verdict.Notice{Code: code, Message: message}
 	raises := func(e verdict.Effect) bool { return slices.Contains(e.Notices, n) }
-	if slices.Contains(x.raised, n) || !raises(x.verdict.Effects[x.completed]) &&
+	if slices.Contains(x.raisedNotices, n) || !raises(x.verdict.Effects[x.completedStatements]) &&
 		!slices.ContainsFunc(x.runs, func(v *verdict.Verdict) bool { return slices.ContainsFunc(v.Effects, raises) }) {
 		return false
 	}
-	x.raised = append(x.raised, n)
+	x.raisedNotices = append(x.raisedNotices, n)
 	return true
 }
 
 // copiesIn tells whether the statement that runs now is the client's COPY FROM STDIN.
 func (x *execution) copiesIn() bool {
-	return !x.own && x.verdict != nil && x.completed < len(x.verdict.Effects) &&
-		x.verdict.Effects[x.completed].Kind == verdict.CopiesIn
+	return !x.own && x.verdict != nil && x.completedStatements < len(x.verdict.Effects) &&
+		x.verdict.Effects[x.completedStatements].Kind == verdict.CopiesIn
 }
 
 // record writes the outcome of an execution, or of a message that was refused, into the audit.

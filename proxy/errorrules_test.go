@@ -241,7 +241,7 @@ func TestNothingElsePasses(t *testing.T) {
 			e = answered[which]
 		}
 		answered[3].refusal = &refusal{}
-		answered[5].completed, answered[6].completed = 1, 2
+		answered[5].completedStatements, answered[6].completedStatements = 1, 2
 		copies, refused := which == 5, which == 3
 		b, _ := f.sanitisedMessage(e)
 		var got pgx3.ErrorResponse

@@ -87,7 +87,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	r.batch.out = appendExecute(r.batch.out, e.upstream, rows)
 	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
 	e.setNames(n)
-	e.portals, e.formats = n.fetched, p.formats
+	e.portals, e.formats = n.fetchedPortals, p.formats
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
 		e.portals = []*portal{p}
 	}

@@ -51,7 +51,7 @@ func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	if !any {
 		return v.Text, nil
 	}
-	e.hardened = which
+	e.hardenedStatements = which
 	var parts []verdict.Part
 	switch {
 	case len(which) == 1:
@@ -78,7 +78,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	var out strings.Builder
 	text, from := e.verdict.Text, 0
 	for i, part := range parts {
-		if !e.hardened[i] {
+		if !e.hardenedStatements[i] {
 			continue
 		}
 		at := byteOffset(text, part.At)
@@ -87,7 +87,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 		}
 		out.WriteString(text[from:at])
 		out.WriteString(verdict.HardenedPlanPrefix)
-		e.inserted = append(e.inserted, insertedText{utf8.RuneCountInString(text[:at])})
+		e.insertedTexts = append(e.insertedTexts, insertedText{utf8.RuneCountInString(text[:at])})
 		from = at
 	}
 	out.WriteString(text[from:])
@@ -106,7 +106,7 @@ func byteOffset(text string, characters int) int {
 
 // expectSettings notes that the answers to the settings come next, if the next statement has them.
 func (e *queryEntry) expectSettings() {
-	if e.steps == nil && e.completed < len(e.hardened) && e.hardened[e.completed] {
+	if e.steps == nil && e.completedStatements < len(e.hardenedStatements) && e.hardenedStatements[e.completedStatements] {
 		e.settings = len(verdict.HardenedPlanStatements)
 	}
 }
@@ -118,7 +118,7 @@ func (e *queryEntry) withoutSettings(position int) int {
 		return position
 	}
 	added := 0
-	for _, i := range e.inserted {
+	for _, i := range e.insertedTexts {
 		switch at := position - added - 1; {
 		case at < i.at:
 			return position - added

@@ -26,10 +26,10 @@ func notRunnableError(name string) *sqlstate.Error {
 type resultLimit struct {
 	verdict.Bound
 
-	code    sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
-	rows    int64         // relayed, where they are limited
-	bytes   int64         // the bytes of the rows that may be relayed before more are asked for
-	granted int64         // rows that may be relayed before more are asked for
+	code        sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
+	rows        int64         // relayed, where they are limited
+	bytes       int64         // the bytes of the rows that may be relayed before more are asked for
+	grantedRows int64         // rows that may be relayed before more are asked for
 }
 
 // isLimited tells whether the result of e is limited, or its statements are to begin one by one in any case.
@@ -47,9 +47,9 @@ func (l *resultLimit) exceededBy(length int) (by verdict.Excess, yes bool) {
 		return verdict.TooManyRows, true
 	case l.Bytes > 0 && l.bytes+int64(length) > l.Bytes:
 		return verdict.TooManyBytes, true
-	case l.More != nil && l.granted == 0:
-		if l.granted = l.More(); l.granted <= 0 {
-			l.granted = 0
+	case l.More != nil && l.grantedRows == 0:
+		if l.grantedRows = l.More(); l.grantedRows <= 0 {
+			l.grantedRows = 0
 			return verdict.RateSpent, true
 		}
 	}
@@ -64,16 +64,16 @@ func (l *resultLimit) count(length int) {
 	l.rows++
 	l.bytes += int64(length)
 	if l.More != nil {
-		l.granted--
+		l.grantedRows--
 	}
 }
 
 // resultCut is the state of a result that a limit has ended.
 type resultCut struct {
-	of       *execution // the client gets nothing more before ReadyForQuery; nil: no limit has ended a result
-	undone   bool       // the server was given a message that fails in its place
-	err      []byte     // the error for the client, not sent yet
-	canceled chan error // the end of the cancel request; nil: none is on its way
+	of         *execution // the client gets nothing more before ReadyForQuery; nil: no limit has ended a result
+	undone     bool       // the server was given a message that fails in its place
+	err        []byte     // the error for the client, not sent yet
+	cancelDone chan error // the end of the cancel request; nil: none is on its way
 }
 
 // cutResult ends a result before the row at hand: the client gets an error in its place, and nothing more until
@@ -83,18 +83,18 @@ func (o *answers) cutResult(x *execution, by verdict.Excess) {
 	x.limit.code = err.Code
 	o.ledger.failPortal(x)
 	o.tail.skip = true
-	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), canceled: make(chan error, 1)}
-	go func(canceled chan<- error) { canceled <- o.cancelAt.cancel(o.key) }(o.cut.canceled)
+	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
+	go func(canceled chan<- error) { canceled <- o.cancelAt.cancel(o.key) }(o.cut.cancelDone)
 }
 
 // waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
 func (o *answers) waitForCancel() *sqlstate.Error {
-	if o.cut.canceled == nil {
+	if o.cut.cancelDone == nil {
 		return nil
 	}
 	select {
-	case err := <-o.cut.canceled:
-		o.cut.canceled = nil
+	case err := <-o.cut.cancelDone:
+		o.cut.cancelDone = nil
 		if err != nil {
 			return lost(err)
 		}
@@ -144,7 +144,7 @@ func (l *ledger) failPortal(x *execution) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for _, effect := range x.verdict.Effects[:min(x.completed, len(x.verdict.Effects))] {
+	for _, effect := range x.verdict.Effects[:min(x.completedStatements, len(x.verdict.Effects))] {
 		if effect.Kind == verdict.Fetches {
 			n++
 		}

@@ -105,18 +105,18 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 	}
 	var s *session
 	decider, err := route.Open(c.ctx, SessionInfo{
-		ID:         c.id,
-		Agent:      st.user,
-		Database:   st.database,
-		RemoteAddr: c.remote(),
-		BackendPID: server.PID,
-		Server:     started,
-		Settings:   settings,
-		Claims:     func() verdict.Claims { return s.requests.claims() },
-		Granted:    c.token.Attributes,
-		Until:      c.token.Until,
-		Lists:      c.identity != nil && c.identity.Lists,
-		OnRevoke:   c.revoke,
+		ID:              c.id,
+		Agent:           st.user,
+		Database:        st.database,
+		RemoteAddr:      c.remote(),
+		BackendPID:      server.PID,
+		Server:          started,
+		Settings:        settings,
+		Claims:          func() verdict.Claims { return s.requests.claims() },
+		TokenAttributes: c.token.Attributes,
+		Until:           c.token.Until,
+		Lists:           c.identity != nil && c.identity.Lists,
+		OnRevoke:        c.revoke,
 	})
 	if err != nil {
 		return nil, sqlstate.From(err)

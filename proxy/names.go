@@ -79,16 +79,16 @@ func (n *names) removePending(e entry) {
 	if x == nil {
 		return
 	}
-	for i, s := range x.prepared {
+	for i, s := range x.preparedStatements {
 		if s != nil {
-			x.prepared[i] = nil
+			x.preparedStatements[i] = nil
 			n.statementBytes -= s.weight
 			n.removePendingStatement(x.verdict.Effects[i].Name, s)
 		}
 	}
-	for i, p := range x.declared {
+	for i, p := range x.declaredPortals {
 		if p != nil {
-			x.declared[i] = nil
+			x.declaredPortals[i] = nil
 			n.removePendingPortal(x.verdict.Effects[i].Name, p)
 		}
 	}
@@ -133,11 +133,11 @@ func (n *names) confirm(e entry) {
 
 // confirmPrepared notes the statement that the i-th statement of the execution x, a PREPARE, has made on the server.
 func (n *names) confirmPrepared(x *execution, i int) {
-	if i >= len(x.prepared) || x.prepared[i] == nil {
+	if i >= len(x.preparedStatements) || x.preparedStatements[i] == nil {
 		return
 	}
-	name, s := x.verdict.Effects[i].Name, x.prepared[i]
-	x.prepared[i] = nil
+	name, s := x.verdict.Effects[i].Name, x.preparedStatements[i]
+	x.preparedStatements[i] = nil
 	n.removePendingStatement(name, s)
 	n.dropStatement(name)
 	n.statements[name] = s
@@ -145,11 +145,11 @@ func (n *names) confirmPrepared(x *execution, i int) {
 
 // confirmDeclared notes the cursor that the i-th statement of the execution x, a DECLARE, has made on the server.
 func (n *names) confirmDeclared(x *execution, i int) {
-	if i >= len(x.declared) || x.declared[i] == nil {
+	if i >= len(x.declaredPortals) || x.declaredPortals[i] == nil {
 		return
 	}
-	name, p := x.verdict.Effects[i].Name, x.declared[i]
-	x.declared[i] = nil
+	name, p := x.verdict.Effects[i].Name, x.declaredPortals[i]
+	x.declaredPortals[i] = nil
 	n.removePendingPortal(name, p)
 	n.portals[name] = p
 }

@@ -9,9 +9,9 @@ import (
 type queryEntry struct {
 	execution
 
-	hardened []bool         // for each statement, whether the settings of a hardened plan stand in front of it
-	inserted []insertedText // where these settings stand in the text
-	steps    *queryInSteps  // it goes in steps; nil: as one message
+	hardenedStatements []bool         // for each statement, whether the settings of a hardened plan stand in front of it
+	insertedTexts      []insertedText // where these settings stand in the text
+	steps              *queryInSteps  // it goes in steps; nil: as one message
 
 	// Set while the answers come, by the goroutine that reads them.
 	// the number of settings of a hardened plan that the server has yet to answer before the next statement
@@ -100,7 +100,7 @@ func (r *requests) query(body []byte) error {
 func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) error {
 	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
 	e.setNames(n)
-	e.portals = n.fetched
+	e.portals = n.fetchedPortals
 	e.holdRequests, e.first = r.ledger.holdRequests(), r.group.executes == 0
 	failsOutside, err := r.failsOutsideTx(v)
 	if err != nil {

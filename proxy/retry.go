@@ -136,7 +136,7 @@ type retriedAnswer struct {
 
 // repeats tells whether the messages whose error f is are to be sent once more. Then the caller has the turn.
 func (o *answers) repeats(e entry, f *fields) bool {
-	if !isStale(e, f) || f.fatal() || o.retried.others || o.cut.of != nil || !o.retry.takeSoon() {
+	if !isStale(e, f) || f.fatal() || o.retriedAnswer.others || o.cut.of != nil || !o.retry.takeSoon() {
 		return false
 	}
 	if !o.retry.canRepeat() || !o.ledger.startRetry() {

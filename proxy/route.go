@@ -82,9 +82,9 @@ type SessionInfo struct {
 	Settings map[string]string
 	Claims   func() verdict.Claims
 
-	Granted map[string]string // attributes that the agent's token gave; nil without one
-	Until   time.Time         // when the token expires, and the session with it; zero: never
-	Lists   bool              // as in [Identity]
+	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
+	Until           time.Time         // when the token expires, and the session with it; zero: never
+	Lists           bool              // as in [Identity]
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.

@@ -20,7 +20,7 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 		put, err = o.takeError(body)
 	case 'N': // NoticeResponse
 		put = o.notice(body)
-		o.retried.others = o.retried.others || len(put) > 0
+		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
 	case 'C': // CommandComplete, of a step or of what has another tag for the client
 		if more > 0 {
 			return desyncError(errors.New("CommandComplete is too long"))
@@ -28,11 +28,11 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 		put, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
 	case 'A': // NotificationResponse
 		put = o.notification(body, more)
-		o.retried.others = o.retried.others || len(put) > 0
+		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
 	case 'S': // ParameterStatus
 		name, _, ok := cString(body)
 		passes = ok && more == 0 && isReported(name)
-		o.retried.others = o.retried.others || passes
+		o.retriedAnswer.others = o.retriedAnswer.others || passes
 	case 'Z': // ReadyForQuery
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
 			return desyncError(errors.New("invalid ReadyForQuery"))
@@ -130,10 +130,10 @@ func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 		return false, nil
 	}
 	o.outcomes.add(e)
-	if o.retried.pending && o.startRepeat(status) {
+	if o.retriedAnswer.pending && o.startRepeat(status) {
 		return false, nil
 	}
-	o.outcomes.addRequest(b.requested)
+	o.outcomes.addRequest(b.requestTime)
 	return true, nil
 }
 
@@ -149,12 +149,12 @@ func (o *answers) undoReady(e entry) *sqlstate.Error {
 // startRepeat has the messages whose answer has ended sent once more. Where the transaction does not allow it any more,
 // the client gets the error.
 func (o *answers) startRepeat(status byte) bool {
-	o.retried.pending = false
+	o.retriedAnswer.pending = false
 	if status == 'I' || status == 'E' && (o.retry.begun || o.retry.opening != nil) {
 		o.outgoing.Go(o.requests.repeat)
 		return true
 	}
-	o.insert(o.retried.err)
+	o.insert(o.retriedAnswer.err)
 	o.ledger.setStaging(false)
 	o.retry.leave()
 	return false
@@ -181,7 +181,7 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	put, code := f.forClient(e)
 	if o.repeats(e, &f) {
 		o.retract()
-		o.retried.pending, o.retried.err, put = true, put, nil
+		o.retriedAnswer.pending, o.retriedAnswer.err, put = true, put, nil
 	}
 	if o.cut.of != nil && !f.fatal() { // the client has had its error
 		put, code = nil, o.cut.of.limit.code
@@ -190,7 +190,7 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 		}
 	}
 	if q != nil && q.steps != nil && !f.fatal() {
-		if err := o.send(q.steps.failed()); err != nil {
+		if err := o.send(q.steps.bytesAfterError()); err != nil {
 			return nil, err
 		}
 	}

@@ -118,12 +118,12 @@ func (s *snapshotState) hold(e entry, p *portal) {
 
 // addCursors notes the snapshots of the cursors that x declares, and has those checked that it fetches from.
 func (s *snapshotState) addCursors(e entry, n *nameUses) {
-	for _, p := range n.declared {
+	for _, p := range n.declaredPortals {
 		if p != nil {
 			s.hold(e, p)
 		}
 	}
-	for _, p := range n.fetched {
+	for _, p := range n.fetchedPortals {
 		s.resume(e.exec(), p)
 	}
 }
@@ -167,7 +167,7 @@ func (b *batch) snapshotEnd(end int) int {
 		if e == nil {
 			continue
 		}
-		if boundary < end && e.base().refusal == nil && (showsHeldSnapshot(e) || unguarded(e) != nil) {
+		if boundary < end && e.base().refusal == nil && (showsHeldSnapshot(e) || unguardedVerdict(e) != nil) {
 			return boundary
 		}
 		if e.endsWithReady() {

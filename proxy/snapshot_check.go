@@ -54,14 +54,14 @@ func (r *requests) needsCheck(end int) (yes bool) {
 		if b, ok := e.(*bindEntry); ok && b.portal != nil {
 			r.snapshots.hold(b, b.portal)
 		}
-		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguarded(e) != nil
+		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguardedVerdict(e) != nil
 	}
 	return yes
 }
 
 // checkFunctions refuses e if it calls functions that may have been replaced since they were checked.
 func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
-	v := unguarded(e)
+	v := unguardedVerdict(e)
 	if v == nil {
 		return nil
 	}
@@ -112,9 +112,9 @@ func (c *snapshotCheck) once(u snapshotUse, ask func() *sqlstate.Error) *sqlstat
 	return err
 }
 
-// unguarded is the verdict on what e runs, or plans, where it calls functions of the owner that may not be those any
-// more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
-func unguarded(e entry) *verdict.Verdict {
+// unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may not be those
+// any more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
+func unguardedVerdict(e entry) *verdict.Verdict {
 	x := e.exec()
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
 		return nil

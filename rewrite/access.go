@@ -141,11 +141,11 @@ func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly boo
 // rangeItem is an item of FROM.
 type rangeItem struct {
 	resultColumns
-	name     string
-	relation catalog.Name  // the name of a table without alias
-	wholeRow *outputColumn // the whole row
-	use      *relationUse
-	joined   []*relationUse // the tables in a join with an alias
+	name            string
+	relation        catalog.Name  // the name of a table without alias
+	wholeRow        *outputColumn // the whole row
+	use             *relationUse
+	joinedRelations []*relationUse // the tables in a join with an alias
 }
 
 // usageScope holds the items of one query level. parent is the level around it.

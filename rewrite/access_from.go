@@ -255,7 +255,7 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 	q = r.renameColumns(q, j.Alias.GetColnames())
 	out := subqueryItem(j.Alias.GetAliasname(), q)
 	for _, it := range both {
-		it.eachUse(func(one *relationUse) { out.joined = append(out.joined, one) })
+		it.eachUse(func(one *relationUse) { out.joinedRelations = append(out.joinedRelations, one) })
 	}
 	return []*rangeItem{out}
 }
@@ -265,7 +265,7 @@ func (it *rangeItem) eachUse(f func(*relationUse)) {
 	if it.use != nil {
 		f(it.use)
 	}
-	for _, one := range it.joined {
+	for _, one := range it.joinedRelations {
 		f(one)
 	}
 }

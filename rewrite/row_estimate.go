@@ -83,7 +83,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 		case ref.fragment == nil:
 		case len(ref.fragment.viewTables) == 0:
 			table(ref.name, ref.fragment, visited)
-		case !h.narrowed[ref]: // the statement reads the whole view
+		case !h.narrowedViews[ref]: // the statement reads the whole view
 			for _, name := range ref.fragment.viewTables {
 				if f := w.fragments[name]; f != nil {
 					table(name, f, w.sizes[name].Rows*visited/h.size(ref))
@@ -130,7 +130,7 @@ func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowE
 
 // runEstimator estimates with the settings of h.
 func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
-	h.walker, h.referenceOf, h.rows, h.narrowed, h.lookedUp, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
+	h.walker, h.referenceOf, h.rows, h.narrowedViews, h.lookedUpReferences, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
 		h.referenceOf[ref.rangeVar] = ref
@@ -162,14 +162,14 @@ func hashEntrySize(c *catalog.Column) float64 {
 // rowEstimator estimates how many rows of each reference a statement looks at before it stops.
 type rowEstimator struct {
 	*walker
-	referenceOf       map[*sqltext.RangeVar]*reference
-	rows              map[*reference]float64
-	narrowed          map[*reference]bool // views for which an index of one of their tables may find the rows
-	lookedUp          map[*reference]bool // an index looks its rows up for rows of another
-	foundBySearch     map[*reference]bool // a search finds the fewest of its rows
-	ignoreLimit       bool                // LIMIT does not count
-	ignoreRuleColumns bool                // nor do columns that the rule compares
-	indexSearches     bool                // searches find few rows by an index
+	referenceOf        map[*sqltext.RangeVar]*reference
+	rows               map[*reference]float64
+	narrowedViews      map[*reference]bool // views for which an index of one of their tables may find the rows
+	lookedUpReferences map[*reference]bool // an index looks its rows up for rows of another
+	foundBySearch      map[*reference]bool // a search finds the fewest of its rows
+	ignoreLimit        bool                // LIMIT does not count
+	ignoreRuleColumns  bool                // nor do columns that the rule compares
+	indexSearches      bool                // searches find few rows by an index
 }
 
 func (h *rowEstimator) size(ref *reference) float64 {
@@ -447,10 +447,10 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		}
 	}
 	for _, e := range edges {
-		l.narrowed[e.from.ref], l.narrowed[e.to.ref] = true, true
+		l.narrowedViews[e.from.ref], l.narrowedViews[e.to.ref] = true, true
 	}
 	for _, item := range l.items {
-		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
+		l.narrowedViews[item.ref] = l.narrowedViews[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
 		if item.ref.fragment != nil && !l.ignoreRuleColumns {
 			equal[item] = append(equal[item], item.ref.fragment.attributeColumns...)
 			l.singleValueColumns[item] = append(l.singleValueColumns[item], item.ref.fragment.singleValueColumns...)
@@ -488,7 +488,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		for _, e := range edges {
 			if indexBeginsWith(e.to.ref.relation, e.column) {
 				if rows := e.from.rows * l.rowsPerValue(e.to.ref, e.column); rows <= e.to.rows {
-					e.to.rows, l.lookedUp[e.to.ref] = rows, true
+					e.to.rows, l.lookedUpReferences[e.to.ref] = rows, true
 				}
 			}
 		}
@@ -567,7 +567,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 		return
 	}
 	for _, item := range l.items {
-		l.narrowed[item.ref] = true // which table's index may serve is not known here
+		l.narrowedViews[item.ref] = true // which table's index may serve is not known here
 	}
 	first := l.items[0]
 	if len(s.SortClause) > 0 {

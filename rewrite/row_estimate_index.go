@@ -39,7 +39,7 @@ func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool
 			found = w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: signedPath})
 		}
 		rows := found.rows[ref]
-		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUp[ref] {
+		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUpReferences[ref] {
 			return false
 		}
 		spared = spared || rows > 1 // one index looks up one row

@@ -32,7 +32,7 @@ func (s setting) withHint(hint string) setting {
 const setAfterStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep " +
 	"their snapshots."
 
-func pinned(values ...string) setting {
+func pinnedSetting(values ...string) setting {
 	return setting{pinnedValue: values[0], isPinnedValue: func(value string, _ []string) bool {
 		return slices.Contains(values, strings.ToLower(strings.TrimSpace(value)))
 	}}
@@ -88,17 +88,17 @@ var settings = map[string]setting{
 	"client_encoding": {pinnedValue: "UTF8",
 		isPinnedValue: func(value string, _ []string) bool { return isUTF8(value) }},
 	"search_path":                 {pinnedValue: "the configured path", isPinnedValue: isSearchPath},
-	"standard_conforming_strings": pinned("on", "true", "yes", "1"),
-	"escape_string_warning":       pinned("on", "true", "yes", "1"),
-	"backslash_quote":             pinned("safe_encoding"),
-	"row_security":                pinned("on", "true", "yes", "1"),
-	"transform_null_equals":       pinned("off", "false", "no", "0"),
-	"array_nulls":                 pinned("on", "true", "yes", "1"),
+	"standard_conforming_strings": pinnedSetting("on", "true", "yes", "1"),
+	"escape_string_warning":       pinnedSetting("on", "true", "yes", "1"),
+	"backslash_quote":             pinnedSetting("safe_encoding"),
+	"row_security":                pinnedSetting("on", "true", "yes", "1"),
+	"transform_null_equals":       pinnedSetting("off", "false", "no", "0"),
+	"array_nulls":                 pinnedSetting("on", "true", "yes", "1"),
 	// with another value searches end before they have found enough, or out of order
-	"hnsw.iterative_scan":      pinned("strict_order"),
-	"ivfflat.iterative_scan":   pinned("relaxed_order"),
-	"role":                     pinned("none"),
-	"session_replication_role": pinned("origin"),
+	"hnsw.iterative_scan":      pinnedSetting("strict_order"),
+	"ivfflat.iterative_scan":   pinnedSetting("relaxed_order"),
+	"role":                     pinnedSetting("none"),
+	"session_replication_role": pinnedSetting("origin"),
 }
 
 // visibleSettings are what agents may see besides the settings that they may set.

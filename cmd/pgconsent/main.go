@@ -144,7 +144,7 @@ func run(args []string, s streams) (code int) {
 			more = " An id that begins with - comes after --."
 		}
 		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n",
-			strings.TrimSpace("pgconsent "+selected(parsed, err)), more)
+			strings.TrimSpace("pgconsent "+selectedCommand(parsed, err)), more)
 		return exitUsage
 	}
 	if name := emptyFlag(parsed); name != "" {
@@ -206,8 +206,8 @@ Beside your own database:
   pgconsent doctor              can the database enforce the policy?
   pgconsent serve               run the sidecar`
 
-// selected returns the command that the command line named, after an error.
-func selected(_ *kong.Context, err error) string {
+// selectedCommand returns the command that the command line named, after an error.
+func selectedCommand(_ *kong.Context, err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
 		return parse.Context.Selected().Path()

@@ -238,8 +238,8 @@ func (e *Enforcer) Degraded() []string {
 		}
 		if u := v.state.suspension; !u.none() {
 			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
-				sortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)),
-				sortedNames(slices.Concat(u.altered, u.unsafe, u.replaced))))
+				sortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replacedFunctions)),
+				sortedNames(slices.Concat(u.alteredRelations, u.unsafe, u.replacedFunctions))))
 		}
 		if v.signedPathOffReason != "" {
 			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.signedPathOffReason))

@@ -45,9 +45,9 @@ type SessionInfo struct {
 	Settings map[string]string     // settings of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
-	Granted map[string]string // attributes that the agent's token gave; nil without one
-	Until   time.Time         // when the token expires, and the session with it; zero: never
-	Lists   bool              // the session does not see columns that exist by key only
+	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
+	Until           time.Time         // when the token expires, and the session with it; zero: never
+	Lists           bool              // the session does not see columns that exist by key only
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
@@ -275,7 +275,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if refused != nil {
 		return refuse(refused)
 	}
-	whole, err := agent.withTokenAttributes(info.Granted)
+	whole, err := agent.withTokenAttributes(info.TokenAttributes)
 	var attributes map[string]string
 	if err == nil {
 		attributes, err = identify(v.state.policy, whole)
@@ -289,7 +289,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 		return refuse(identityRefusal(err))
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
-		opened: time.Now()}
+		openedAt: time.Now()}
 	if err := s.ensureReferences(ctx, identifyingValues(v.state.policy, attributes)); err != nil {
 		return refuse(err)
 	}
@@ -333,7 +333,7 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 		if s.db != d {
 			continue
 		}
-		whole, err := s.agent.withTokenAttributes(s.info.Granted)
+		whole, err := s.agent.withTokenAttributes(s.info.TokenAttributes)
 		var attributes map[string]string
 		if err == nil {
 			attributes, err = identify(st.policy, whole)

@@ -229,8 +229,8 @@ func (t *execution) resultBound() verdict.Bound {
 	}
 	b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
 		switch {
-		case by == verdict.RateSpent && t.exhausted != nil:
-			return t.s.rateExceededRefusal(*t.exhausted, "rows", "rows", 1, t.exhausted.Rows, t.retryAfter)
+		case by == verdict.RateSpent && t.exhaustedRate != nil:
+			return t.s.rateExceededRefusal(*t.exhaustedRate, "rows", "rows", 1, t.exhaustedRate.Rows, t.retryAfter)
 		case by == verdict.TooManyRows && rowLimit != nil:
 			return t.s.resultTooLargeError("result_rows", fmt.Sprintf("%d rows", rowLimit.ResultRows))
 		default:
@@ -248,7 +248,7 @@ func (t *execution) moreRows() int64 {
 	}
 	n, short, wait := takeRows(t.limits, t.s.e.limiters.now())
 	t.reservedRows += n
-	t.exhausted, t.retryAfter = short, wait
+	t.exhaustedRate, t.retryAfter = short, wait
 	return n
 }
 

@@ -32,7 +32,7 @@ func (e *Enforcer) OpenSessions() []OpenSession {
 	out := make([]OpenSession, 0, len(e.sessions))
 	for s := range e.sessions {
 		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
-			Since:    s.opened,
+			Since:    s.openedAt,
 			Executed: s.executed.Load(), Denied: s.denied.Load()}
 		if at := s.lastExecution.Load(); at != 0 {
 			l.Last = time.Unix(0, at)

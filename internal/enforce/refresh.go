@@ -79,7 +79,7 @@ type looks struct {
 type probeResult struct {
 	fingerprint      string // the fingerprint of all catalogs
 	agentFingerprint string // the fingerprint of the parts of the catalogs that concern agents
-	installed        migrations.Installed
+	installedPolicy  migrations.Installed
 	keys             *seal.Keyring
 	catalogVersion   int64 // the version before the rest was read
 	tracksDDL        bool  // the database tells of DDL
@@ -331,7 +331,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	if o.catalogVersion, o.tracksDDL, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
-	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
+	if o.installedPolicy, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
 	writes, err := pgcatalog.Writes(ctx, d.conn)
@@ -375,7 +375,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 		v := d.view.Load()
 		othersChanged := d.state != nil && v != nil && v.refusal == nil &&
 			o.agentFingerprint == d.lastProbe.agentFingerprint &&
-			o.installed == d.lastProbe.installed
+			o.installedPolicy == d.lastProbe.installedPolicy
 		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
 			return err
 		}
@@ -416,17 +416,17 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	d.retryMisfitPolicy(snap)
 	if d.pendingDocument != nil {
 		// pgconsent migrate may have installed what was waiting.
-		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
+		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installedPolicy.Hash {
 			doc, c, err = d.pendingDocument, waiting, nil
 		}
 	}
-	if err != nil || c.plan.Hash() != o.installed.Hash {
+	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
 		if written, of, ok := d.readWritten(snap, o); ok {
 			doc, c, err = written, of, nil
 		}
 	}
 	if err == nil {
-		err = o.installed.Fits(c.plan)
+		err = o.installedPolicy.Fits(c.plan)
 	}
 	var rest *state
 	switch {
@@ -452,7 +452,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 			t, listed := c.policy.Table(name)
 			return listed && t.Columns != nil
 		})
-		if made = d.withSuspension(made, suspensionCauses{altered: grown}); made == nil {
+		if made = d.withSuspension(made, suspensionCauses{alteredRelations: grown}); made == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +
 				"by which its rows are computed: run pgconsent migrate")
 		}
@@ -492,7 +492,7 @@ const rereadInterval = checkInterval
 // policy which waits, or agents who are refused, may wait for. The caller holds mu.
 func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
-	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installed != d.lastProbe.installed:
+	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installedPolicy != d.lastProbe.installedPolicy:
 		return true
 	case o.fingerprint == d.lastProbe.fingerprint:
 		return false
@@ -620,7 +620,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	s.neededLiveAttributes = neededLiveAttributes(c.policy)
 	s.observedPolicy = s.newObservedPolicy()
 	s.untrackedTable, s.timeCanHide = c.plan.UntrackedAttributeTable(), c.plan.TimeCanHide()
-	s.untracked, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
+	s.untrackedRelations, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
 	s.foreign = newForeignRelations(snap, c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s

@@ -31,10 +31,10 @@ type session struct {
 	agent        Agent // as it was when the session began
 	attributes   map[string]string
 	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without one
-	revoked      atomic.Pointer[sqlstate.Error]
+	revocation   atomic.Pointer[sqlstate.Error]
 	cachedLimits atomic.Pointer[policyLimits]
 
-	opened           time.Time
+	openedAt         time.Time
 	lastExecution    atomic.Int64 // nanoseconds since 1970
 	executed, denied atomic.Uint64
 
@@ -117,7 +117,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 
 // currentView returns what is known of the database, or why this session may do nothing.
 func (s *session) currentView() (*view, *sqlstate.Error) {
-	if err := s.revoked.Load(); err != nil {
+	if err := s.revocation.Load(); err != nil {
 		return nil, err
 	}
 	return s.db.current()
@@ -290,7 +290,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
 		RecordsKeys:       len(j.keyRecordedTables) > 0,
-		UntrackedRelation: st.untracked.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
+		UntrackedRelation: st.untrackedRelations.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
 		Unguarded: unguarded(st.policy, res),
 	}
 	judged.ForeignReads = st.foreign.countReads(res)
@@ -445,15 +445,15 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {
 			s.chargeRefused(t.limits)
-		} else if t.reservedRows, t.refused = s.charge(t.limits, costOf(v, runs)); t.refused != nil {
-			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
+		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, costOf(v, runs)); t.limitRefusal != nil {
+			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 		}
 	}
 	t.unusedRows = t.reservedRows
 	if asked := quotasOf(v, runs); len(asked) > 0 && r.Verdict == metrics.Allow {
 		var over *policy.Quota
-		if t.reservations, over, t.refused = s.reserve(v, asked); t.refused != nil {
-			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
+		if t.reservations, over, t.limitRefusal = s.reserve(v, asked); t.limitRefusal != nil {
+			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 			r.Contracts = withDenial(r.Contracts, over)
 		}
 	}
@@ -490,9 +490,9 @@ type execution struct {
 	hasSideEffects bool // the execution may do more than send rows
 
 	limits                   []sessionLimit
-	refused                  *sqlstate.Error // the refusal by a limit or a quota
+	limitRefusal             *sqlstate.Error // the refusal by a limit or a quota
 	reservedRows, unusedRows int64           // rows taken from the rates; of these, not given to the proxy yet
-	exhausted                *sessionLimit   // the rate that has no more rows
+	exhaustedRate            *sessionLimit   // the rate that has no more rows
 	retryAfter               time.Duration   // how long until the rate has rows again
 	reservations             []*reservation
 	settleOnce               sync.Once
@@ -505,13 +505,13 @@ func (t *execution) Release() *sqlstate.Error {
 	if err := t.record.Release(); err != nil {
 		return err
 	}
-	if err := t.s.revoked.Load(); err != nil {
+	if err := t.s.revocation.Load(); err != nil {
 		return err
 	}
 	if !t.known {
 		return sqlstate.From(fmt.Errorf("a verdict that enforcement did not make"))
 	}
-	return t.refused
+	return t.limitRefusal
 }
 
 // Bound is how much of the result the proxy may relay.
@@ -544,7 +544,7 @@ func (t *execution) Done(o verdict.Outcome) {
 
 // revoke ends the session: statements that have no answer yet are refused.
 func (s *session) revoke(err *sqlstate.Error) {
-	if !s.revoked.CompareAndSwap(nil, err) {
+	if !s.revocation.CompareAndSwap(nil, err) {
 		return
 	}
 	s.e.cfg.Metrics.Revoked()

@@ -35,7 +35,7 @@ type state struct {
 
 	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
 	untrackedTable       string             // a table of attributes without change triggers; "": none
-	untracked            untrackedRelations // other relations whose changes no trigger records
+	untrackedRelations   untrackedRelations // other relations whose changes no trigger records
 	timeCanHide          bool               // time alone can hide a row of some relation
 	timeDependent        timeDependent      // the relations of which it can
 	foreign              foreignRelations   // which relations are read from other servers

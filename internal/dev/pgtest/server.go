@@ -108,8 +108,8 @@ func join(dir string) (*Server, error) {
 	return &s, json.Unmarshal(text, &s)
 }
 
-// initialised returns the initial data folder of the run's server, "" outside of a run.
-func initialised(dir string) string {
+// initialDataFolder returns the initial data folder of the run's server, "" outside of a run.
+func initialDataFolder(dir string) string {
 	if dir == "" {
 		return ""
 	}

@@ -14,10 +14,10 @@ const UseHashHint = "/*pgconsent:use_hash*/"
 type form int
 
 const (
-	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper table
-	hashed             // does not depend on the outer row: the planner hashes it once
-	dual               // a CASE of both
-	flat               // may become a join
+	probe      form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper table
+	hashedForm             // does not depend on the outer row: the planner hashes it once
+	dual                   // a CASE of both
+	flat                   // may become a join
 )
 
 // sublink writes a node that reads other tables in the writer's form, which is not probe.
@@ -28,7 +28,7 @@ const (
 // the planner evaluates it, and plans and starts only one form.
 func (w *writer) sublink(n Node, row string) string {
 	switch w.form {
-	case hashed:
+	case hashedForm:
 		return w.hashedSQL(n, row)
 	case flat:
 		return w.flatSQL(n, row)
@@ -39,7 +39,7 @@ func (w *writer) sublink(n Node, row string) string {
 	if !hashable(n, w.row) {
 		return probed
 	}
-	w.form = hashed
+	w.form = hashedForm
 	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 

@@ -72,14 +72,14 @@ func (s Step) startNotNull(row string) string {
 func follow(step Step, row Row, w World) []Row {
 	var out []Row
 	for _, candidate := range w.Tables[step.Relation.Name] {
-		if linked(step, row, candidate) {
+		if isLinked(step, row, candidate) {
 			out = append(out, candidate)
 		}
 	}
 	return out
 }
 
-func linked(step Step, row, to Row) bool {
+func isLinked(step Step, row, to Row) bool {
 	for _, p := range step.pairs() {
 		from, ok := row[p.From]
 		if v, found := to[p.Column]; !ok || !found || v != from {

@@ -58,7 +58,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
 	var is string
 	switch {
-	case w.form == hashed && fits:
+	case w.form == hashedForm && fits:
 		is = set()
 	case w.form == dual && fits:
 		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"

@@ -20,7 +20,7 @@ type rateLimiter struct {
 
 type bucket struct {
 	*rate.Limiter
-	used time.Time
+	lastUsed time.Time
 }
 
 // maxCallers is how many callers have limits of their own at a time.
@@ -38,7 +38,7 @@ func (r *rateLimiter) allow(who string, now time.Time) bool {
 	// callers are forgotten now and then, not with each call: there may be many
 	if since := now.Sub(r.lastSweep); since > full || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
-			if now.Sub(b.used) > full {
+			if now.Sub(b.lastUsed) > full {
 				delete(r.buckets, name)
 			}
 		}
@@ -52,6 +52,6 @@ func (r *rateLimiter) allow(who string, now time.Time) bool {
 		b = &bucket{Limiter: rate.NewLimiter(r.each, r.burst)}
 		r.buckets[who] = b
 	}
-	b.used = now
+	b.lastUsed = now
 	return b.AllowN(now, 1)
 }

@@ -232,7 +232,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 		if !c.nothing || err != nil {
 			if e := o.Service.Record(context.WithoutCancel(r.Context()), record); e != nil {
 				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
-				o.fail(w, c, http.StatusServiceUnavailable, unrecorded)
+				o.fail(w, c, http.StatusServiceUnavailable, unrecordedProblem)
 				return
 			}
 		}
@@ -339,7 +339,7 @@ var (
 	foreignForm = problem{"This form was not sent",
 		"It does not belong to your session: it may be too old, or come from another site. Nothing was changed.",
 		"Go back to the page, load it again, and send it from there."}
-	unrecorded = problem{"This cannot be answered now",
+	unrecordedProblem = problem{"This cannot be answered now",
 		"The page must be recorded before it is shown, and the record cannot be written.",
 		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )

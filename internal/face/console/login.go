@@ -77,7 +77,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := o.Service.Record(context.WithoutCancel(r.Context()), record); err != nil {
 		o.Log.Error("console: a sign-in cannot be recorded", "error", err)
-		o.fail(w, nil, http.StatusServiceUnavailable, unrecorded)
+		o.fail(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
 		return
 	}
 	if old, _ := o.signedIn(r); old != nil {

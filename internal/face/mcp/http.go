@@ -25,9 +25,9 @@ const (
 	invalidParams  = -32602
 	internalError  = -32603
 
-	noSession       = -32001 // begin with "initialize"
-	unauthenticated = -32002
-	tooMuch         = -32003
+	noSession           = -32001 // begin with "initialize"
+	unauthenticatedCode = -32002
+	tooMuch             = -32003
 )
 
 const (
@@ -57,7 +57,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bearer, caller, ok := s.authenticate(r)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		tell(w, http.StatusUnauthorized, nil, unauthenticated, sqlstate.From(identity.Refusal(nil)))
+		tell(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.From(identity.Refusal(nil)))
 		return
 	}
 	if err := s.origin.Check(r); err != nil {

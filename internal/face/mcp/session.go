@@ -41,20 +41,20 @@ type session struct {
 
 	mu       sync.Mutex
 	ready    bool // "notifications/initialized" has come
-	used     time.Time
+	usedAt   time.Time
 	settings map[string]string // statements, by what they set
 }
 
 func (s *session) touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used = time.Now()
+	s.usedAt = time.Now()
 }
 
 func (s *session) lastUsed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used
+	return s.usedAt
 }
 
 func (s *session) initialized() {
@@ -138,7 +138,7 @@ func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Rol
 
 // begin makes a session that is not registered yet.
 func (a *sessions) begin(c identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(),
+	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, usedAt: time.Now(),
 		settings: map[string]string{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s

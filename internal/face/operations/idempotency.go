@@ -44,10 +44,10 @@ type callerAnswers struct {
 
 // Answer is the answer to a call with a key, or the call in progress.
 type Answer struct {
-	key   string
-	asked [sha256.Size]byte
-	at    time.Time
-	done  chan struct{} // closed when the call has been answered
+	key         string
+	requestHash [sha256.Size]byte
+	at          time.Time
+	done        chan struct{} // closed when the call has been answered
 
 	Response
 	known bool // the call succeeded, and its answer is kept
@@ -114,7 +114,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		element, ok := r.byKey[key]
 		if !ok {
 			a.of[caller] = r // dropping answers may have removed it
-			mine = &Answer{key: key, asked: sum, at: now, done: make(chan struct{})}
+			mine = &Answer{key: key, requestHash: sum, at: now, done: make(chan struct{})}
 			r.byKey[key] = r.order.PushBack(mine)
 			for r.order.Len() > onceKeys {
 				a.forget(caller, r.order.Front())
@@ -124,7 +124,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		}
 		known = element.Value.(*Answer)
 		a.mu.Unlock()
-		if known.asked != sum {
+		if known.requestHash != sum {
 			return nil, nil, KeyReused()
 		}
 		select {

@@ -11,11 +11,11 @@ import (
 
 // part is a part of a word: a run of letters or of digits, or one character of a script without spaces between words.
 type part struct {
-	start, end int    // the positions of the part in the text
-	joined     bool   // the part follows the part before without a character in between
-	before     string // the text between them, without invisible characters
-	upper      bool   // the part begins with a capital letter
-	tag        bool   // the part follows # or @
+	start, end      int    // the positions of the part in the text
+	followsDirectly bool   // the part follows the part before without a character in between
+	before          string // the text between them, without invisible characters
+	upper           bool   // the part begins with a capital letter
+	tag             bool   // the part follows # or @
 	// of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
 	caseless bool
 	script   script
@@ -148,7 +148,7 @@ func splitParts(text string) []part {
 			}
 			if !open {
 				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
-				cur = part{tag: tag, start: at, joined: joined && before.Len() == 0 &&
+				cur = part{tag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
 					len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false

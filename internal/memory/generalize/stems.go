@@ -29,8 +29,8 @@ var (
 	endingsOfAdjectives = words("mu ho ego emu go m meho")
 )
 
-// softened is how the end of a Slavic name changes before e and i.
-var softened = [][2]string{
+// softenedEndings is how the end of a Slavic name changes before e and i.
+var softenedEndings = [][2]string{
 	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {
 		"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
 	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
@@ -64,7 +64,7 @@ func stems(name string) []stem {
 			add(before+"ь"+last, endingsAfterFleetingVowel)
 		}
 	}
-	for _, s := range softened {
+	for _, s := range softenedEndings {
 		if before, ok := strings.CutSuffix(name, s[0]); ok {
 			add(before+s[1], endingsAfterSoftening)
 		}

@@ -397,11 +397,11 @@ func (b *block) broken(why string) {
 	}
 }
 
-var allowed = []byte(`"verdict":"allow"`)
+var allowedVerdict = []byte(`"verdict":"allow"`)
 
 // decisionOf decodes a decision that may be relevant; nil: it is not.
 func decisionOf(l line, database string, filter map[string]needle) *decision {
-	if !bytes.Contains(l.body, allowed) {
+	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
 	}
 	named := false

@@ -256,7 +256,7 @@ func (t *Tracker) forget(idle time.Duration) {
 		}
 		t.remove(t.oldest)
 	}
-	if len(t.index) == 0 && t.sessions.used > 0 {
+	if len(t.index) == 0 && t.sessions.usedSlots > 0 {
 		t.empty() // maps do not shrink
 	}
 }

@@ -64,7 +64,7 @@ type Service struct {
 	faces       *faces       // nil: no caller can have a token
 	draining    atomic.Bool
 	reloading   sync.Mutex
-	started     time.Time
+	startedAt   time.Time
 }
 
 // New opens the listeners, then the audit log, then verifies the databases. The service serves nobody until Run.
@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, errors.New("serve: Options.Config is required")
 	}
 	c := o.Config
-	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry(), started: time.Now()}
+	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry(), startedAt: time.Now()}
 	if s.log == nil {
 		s.log = slog.Default()
 	}

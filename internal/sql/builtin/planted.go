@@ -22,12 +22,12 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// planted is a query of objects that somebody has planted in pg_catalog. Objects of initdb have OIDs below 16384. The
-// server finds a built-in function by its OID, so CREATE OR REPLACE does not change it, unless the planner inlines an
-// SQL body. Extensions may put functions into pg_catalog, except under names that functions of pgconsent call. The
+// plantedQuery is a query of objects that somebody has planted in pg_catalog. Objects of initdb have OIDs below 16384.
+// The server finds a built-in function by its OID, so CREATE OR REPLACE does not change it, unless the planner inlines
+// an SQL body. Extensions may put functions into pg_catalog, except under names that functions of pgconsent call. The
 // query also lists casts of the kinds that rules and functions of pgconsent use, above all casts from text, the type of
 // attributes.
-const planted = `
+const plantedQuery = `
 WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
   WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
@@ -88,7 +88,7 @@ var tolerant = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* f
 
 // Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
 func Planted(ctx context.Context, q Querier) ([]string, error) {
-	return names(ctx, q, "look at what PostgreSQL's functions are", planted, written, moments, tolerant)
+	return names(ctx, q, "look at what PostgreSQL's functions are", plantedQuery, written, moments, tolerant)
 }
 
 // names runs a query whose rows are a name each; what is said of an error.

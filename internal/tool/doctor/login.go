@@ -94,7 +94,7 @@ type loginResult int
 
 const (
 	loginRefused  loginResult = iota // a password is asked for, or the login refused
-	authenticated                    // nothing was asked for; then refused, for another reason
+	loginAccepted                    // nothing was asked for; then refused, for another reason
 	loggedIn
 )
 
@@ -132,7 +132,7 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		switch {
 		case err != nil:
 			return loginRefused, err
-		case kind == 'E' && got == authenticated:
+		case kind == 'E' && got == loginAccepted:
 			return got, nil
 		case kind == 'E':
 			// Only a refusal of this login is a result: for a server that is starting, or full, it is an error.
@@ -146,8 +146,8 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
 			return loginRefused, nil // it asks for something
 		case kind == 'R' && len(body) == 4:
-			got = authenticated
-		case got == authenticated && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
+			got = loginAccepted
+		case got == loginAccepted && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
 		default:
 			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)
 		}

@@ -91,7 +91,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 			return fmt.Errorf("look the person up in the audit: %w", err)
 		}
 		behalf = append(behalf, refs...)
-		m.Stated, err = pgrows.Stated(ctx, tx, consents, q.Subject)
+		m.StatedConsents, err = pgrows.Stated(ctx, tx, consents, q.Subject)
 		return err
 	})
 	if err != nil {
@@ -155,7 +155,7 @@ func allIntact(logs []dsar.Log) bool {
 func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
 	m *dsar.Material) (audit.Key, error) {
 	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MostPossible: q.Retrievals}
-	m.Retrieved = collector
+	m.Retrievals = collector
 	for _, rec := range m.History {
 		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
 			collector.Deleted = rec.At

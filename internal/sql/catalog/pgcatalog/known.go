@@ -46,18 +46,18 @@ type function struct {
 	immutable bool
 	mayFail   bool
 
-	ours       bool // in a schema that migrate makes
-	language   string
-	definer    bool
-	configured bool // it has settings
-	unsettled  bool // it has settings besides that of the search path
+	ours             bool // in a schema that migrate makes
+	language         string
+	definer          bool
+	hasSettings      bool // it has settings
+	hasOtherSettings bool // it has settings besides that of the search path
 	// it has argument defaults that are evaluated when a call leaves the arguments out: the stored call does not name the
 	// functions that the defaults call
-	defaults bool
-	source   string
-	parsed   bool     // PostgreSQL keeps its body parsed, and no text
-	body     *tree    // the parsed body, if the function is an extension's
-	types    []uint32 // the types of the arguments and of the result
+	defaults      bool
+	source        string
+	hasParsedBody bool     // PostgreSQL keeps its body parsed, and no text
+	body          *tree    // the parsed body, if the function is an extension's
+	types         []uint32 // the types of the arguments and of the result
 }
 
 // typeFacts is a row of pg_type.
@@ -145,8 +145,8 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured,
-			&f.unsettled, &f.defaults, &source, &f.parsed, &body, &f.types},
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.hasSettings,
+			&f.hasOtherSettings, &f.defaults, &source, &f.hasParsedBody, &body, &f.types},
 		func() error {
 			found := f
 			found.source = string(source)

@@ -38,14 +38,14 @@ type loader struct {
 
 	known known
 
-	checks        []check
-	indexes       []*index
-	generated     []generated
-	virtual       map[uint32][]generated // the columns that are computed when they are read, by relation
-	partitionKeys []partitionKey
-	statistics    []statistics
-	policies      []policy
-	triggers      []trigger
+	checks           []check
+	indexes          []*index
+	generatedColumns []generated
+	virtual          map[uint32][]generated // the columns that are computed when they are read, by relation
+	partitionKeys    []partitionKey
+	statistics       []statistics
+	policies         []policy
+	triggers         []trigger
 }
 
 // load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, except for

@@ -22,7 +22,7 @@ const (
 // PostgreSQL reads names, whatever the database's language.
 var (
 	aString      = regexp.MustCompile(`'[^']*'`)
-	escaped      = regexp.MustCompile(`\be'`)
+	escapeString = regexp.MustCompile(`\be'`)
 	unclear      = regexp.MustCompile(`["\\]|[^\x01-\x7f]|\$(?:[^0-9]|$)|\w\$|--|/\*`)
 	oneSelect    = regexp.MustCompile(`^` + space + `*select\b[^;]*;?` + space + `*$`)
 	subSelect    = regexp.MustCompile(`\(` + space + `*select\b`)
@@ -46,7 +46,7 @@ var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*"
 // the text does not name could run. So are functions with default arguments, and functions with settings besides that
 // of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
 func (k *known) plainSQL(f *function) bool {
-	if f.language != "sql" || f.parsed || !isClear(f.source) || f.defaults || f.unsettled ||
+	if f.language != "sql" || f.hasParsedBody || !isClear(f.source) || f.defaults || f.hasOtherSettings ||
 		slices.ContainsFunc(f.types, k.ofAnyType) || !k.hasOnlyNativeOrder() {
 		return false
 	}
@@ -77,7 +77,7 @@ func (k *known) asMade(f *function) bool {
 	if f.defaults {
 		return false
 	}
-	if !f.parsed {
+	if !f.hasParsedBody {
 		text := lower(f.source)
 		return !unreadable.MatchString(text) && !reading.MatchString(text) && !k.mayRunOperator(text) &&
 			!slices.ContainsFunc(words(text), func(word string) bool {
@@ -120,5 +120,5 @@ func withoutStrings(source string) string { return aString.ReplaceAllString(lowe
 // of strings the text may have no quoted name, no dollar quote, no comment, and no letter or dollar in a name that is
 // not one to every reader.
 func isClear(source string) bool {
-	return !escaped.MatchString(lower(source)) && !unclear.MatchString(withoutStrings(source))
+	return !escapeString.MatchString(lower(source)) && !unclear.MatchString(withoutStrings(source))
 }

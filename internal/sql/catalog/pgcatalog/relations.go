@@ -152,7 +152,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		}); err != nil {
 		return err
 	}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		for i, at := range l.attributes[g.relation] {
 			if at.number == g.number {
 				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
@@ -232,8 +232,8 @@ type column struct {
 	number   int16
 }
 
-// readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the first
-// made of several; that of an identity column depends on the column.
+// readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the
+// first made of several; that of an identity column depends on the column.
 func (l *loader) readSequences(ctx context.Context) (ofDefaults, ofIdentities map[column]catalog.Name, err error) {
 	read := func(sql string) (map[column]catalog.Name, error) {
 		var (

@@ -110,7 +110,7 @@ func (l *loader) timesSet(t trigger) (columns []string, only bool) {
 		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
 	}
 	text := lineComment.ReplaceAllString(t.body, " ")
-	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.unsettled ||
+	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.hasOtherSettings ||
 		k.timeOfOthers || !timesOnlyBody.MatchString(lower(text)) {
 		return nil, false
 	}

@@ -97,7 +97,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	k := &l.known
 	// tables whose update runs code of the owner, by something else than columns, policies and triggers
 	updateRunsCode := map[uint32]bool{}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.others(g.tree)
 	}
 	for _, c := range l.checks {

@@ -160,7 +160,7 @@ func (l *loader) setComputed(context.Context) error {
 				})
 		}
 	}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		if !g.virtual && k.unsure(g.tree) {
 			l.addComputed(g.relation, "column", true, false,
 				func(n int16) bool {
