@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintContext is what is known besides the document and the catalog. The zero value knows nothing.
+// LintContext holds facts for warnings beyond the document and the catalog. The zero value holds none.
 type LintContext struct {
 	// the attributes of each agent's credential, by the agent's name; nil: not known
 	Agents          map[string]map[string]string

@@ -37,7 +37,7 @@ type answers struct {
 	inside        bool // the client has a message in part
 }
 
-// messageTail is what is still to come of a message in progress.
+// messageTail is the part of a message in progress that has not arrived yet.
 type messageTail struct {
 	bytes   int
 	columns int  // the number of columns of the last RowDescription

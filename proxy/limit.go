@@ -32,7 +32,7 @@ type resultLimit struct {
 	grantedRows int64         // rows that may be relayed before more are asked for
 }
 
-// isLimited tells whether the result of e is limited, or its statements are to begin one by one in any case.
+// isLimited tells whether the result of e is limited, or the proxy must send its statements one by one anyway.
 func isLimited(e entry) bool {
 	x := e.exec()
 	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || beginsOneByOne(e))

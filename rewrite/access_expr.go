@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// itemsNamed returns the items of that name, of the innermost level that has any.
+// itemsNamed returns the items with the given name, from the innermost level that has such an item.
 func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	for ; s != nil; s = s.parent {
 		var out []*rangeItem

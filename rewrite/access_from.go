@@ -295,7 +295,7 @@ func commonColumns(left, right []*rangeItem) []string {
 	return out
 }
 
-// columnsNamed returns the columns of that name.
+// columnsNamed returns the columns with the given name.
 func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	var out []*outputColumn
 	for _, it := range items {

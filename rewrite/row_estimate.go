@@ -308,7 +308,7 @@ type queryEstimate struct {
 	singleValueColumns map[*tableEstimate][]string // columns that equal one value
 }
 
-// tableEstimate is that of one table in its FROM.
+// tableEstimate is the estimate of one table in the FROM clause of the query.
 type tableEstimate struct {
 	ref      *reference
 	name     string

@@ -55,7 +55,7 @@ func (s *scope) add(item *fromItem) {
 	s.byName[item.name] = append(s.byName[item.name], item)
 }
 
-// itemsNamed returns the items of that name, innermost scope first.
+// itemsNamed returns the items with the given name, the innermost scope first.
 func (s *scope) itemsNamed(name string) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {

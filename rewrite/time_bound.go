@@ -16,7 +16,7 @@ import (
 // operator does not. The bounds here are not near those limits.
 
 // timeBounds casts the operands of comparisons with indexed columns to the columns' types, where that means the same.
-// It does so in conditions only: an expression of GROUP BY has to equal others in the text.
+// It casts in conditions only, because an expression of GROUP BY must equal other expressions of the text.
 func (w *walker) timeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
@@ -43,7 +43,8 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 	}
 }
 
-// timeBound does so with one bound, whose text begins at a token, and returns the token behind it; 0: it is none.
+// timeBound casts one bound, whose text begins at a token, and returns the token after the bound; 0: the token begins
+// no bound.
 func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
 	relation, stored := w.storedColumn(column)
 	if stored == nil || !slices.ContainsFunc(relation.Indexes,

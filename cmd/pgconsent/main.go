@@ -70,7 +70,7 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Print the version, the commit, and the Go and the PostgreSQL grammar that it was built with."`
 }
 
-// globalFlags are those of every command.
+// globalFlags are the flags that every command has.
 type globalFlags struct {
 	Config    string      `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
 	Versioned versionFlag `name:"version" help:"Print the version."`

@@ -14,7 +14,7 @@ import (
 const (
 	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database stores changes for an hour.
 	maxSnapshotAge = 50 * time.Minute
-	// maxTimedAge is the same for results that wait in a portal, where time alone can hide a row: the server may have
+	// maxTimedAge is the limit for results that wait in a portal, where time alone can hide a row: the server may have
 	// computed the row before it expired.
 	maxTimedAge = 5 * time.Second
 	// controlTimeout bounds one query on a connection of the pool.

@@ -258,8 +258,8 @@ type Effect struct {
 	// CommandTag is what the client gets as the command tag; "": what the server says.
 	CommandTag string
 
-	// Notices are those that the statement may raise and that pass to the client, each once. None else that a function
-	// raises does.
+	// Notices are the notices that the statement may raise and that pass to the client, each once. None else that a
+	// function raises does.
 	Notices []Notice
 
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it

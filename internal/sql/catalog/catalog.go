@@ -84,7 +84,8 @@ type WriteFacts struct {
 	HasRules  bool       // the relation has rewrite rules; the rule of a view itself does not count
 }
 
-// UserCode is where PostgreSQL runs code that is neither its own nor ours for a relation.
+// UserCode says where PostgreSQL runs code of other roles for a relation: code that neither PostgreSQL nor pgconsent
+// has brought.
 type UserCode struct {
 	// deleting a row of the table runs only code of PostgreSQL and of pgconsent, apart from referential actions on other
 	// tables
@@ -184,7 +185,7 @@ type Column struct {
 	Values []string
 }
 
-// Indexed is what an index shows by its name.
+// Indexed is what pgconsent knows of an index that a statement names.
 type Indexed struct {
 	Name    Name
 	Table   Name

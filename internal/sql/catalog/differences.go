@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Differences are what two snapshots of one database have otherwise; names are sorted.
+// Differences are the objects that differ between two snapshots of one database; names are sorted.
 type Differences struct {
 	Relations []Name // what the snapshots say of them or their indexes
 	Functions []Name // names of functions in the first snapshot whose calls may now mean another function, or fail

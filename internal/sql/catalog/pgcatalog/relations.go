@@ -102,7 +102,7 @@ func (l *loader) readViews(ctx context.Context) error {
 		})
 }
 
-// attribute is what else is known of a column, in the order of the relation's columns.
+// attribute holds further facts about a column, in the order of the relation's columns.
 type attribute struct {
 	number    int16
 	collation uint32
@@ -226,7 +226,7 @@ func (l *loader) setCollations(ctx context.Context) error {
 	return nil
 }
 
-// column is one by the OID of its relation and its number.
+// column identifies a column by the OID of its relation and its number.
 type column struct {
 	relation uint32
 	number   int16
