@@ -33,9 +33,10 @@ type Statement struct {
 	Tag             string // SELECT, INSERT …
 	Accesses        []Access
 	NamedStatements []string // the texts of the statements of the policy that this statement is
-	PlainSelect     bool     // it is SELECT columns FROM tables, with joins, conditions and an order at most
-	SingleTable     bool     // it is a plain SELECT that names one table once; known if the policy records keys of rows
-	Limit           int64    // of a plain SELECT: the number after LIMIT, -1 if there is none
+	PlainSelect     bool     // the statement is SELECT columns FROM tables, with at most joins, conditions and an order
+	// the statement is a plain SELECT that names one table once; known if the policy records keys of rows
+	SingleTable bool
+	Limit       int64 // the number after LIMIT in a plain SELECT; -1: there is none
 }
 
 // FunctionReads is one table that a function of the policy reads, and the ways in which it reads the table, as the

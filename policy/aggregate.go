@@ -15,7 +15,7 @@ type Aggregate struct {
 	Only       bool           // no row shows one by one: rows: none
 	Subject    string         // the column that names the person whom a row is about
 	Minimum    int            // a cell of fewer subjects does not count
-	Share      int            // in percent: a cell does not count if one subject has more of it; 0: no such bound
+	Share      int            // percent of a cell that one subject may have; cells beyond it do not count; 0: no bound
 	Dimensions []Dimension    // sorted by column
 	Measures   []Measure      // sorted by column
 }
@@ -24,8 +24,8 @@ type Aggregate struct {
 type Dimension struct {
 	Column string
 	Type   string
-	OID    uint32 // of the type
-	Unit   string // for a date or time: the finest unit, in UTC; "" for other columns
+	OID    uint32 // the OID of the type
+	Unit   string // the finest unit of a date or time, in UTC; "": the column is of another type
 	Closed bool   // rows of a period that is not over do not count
 }
 

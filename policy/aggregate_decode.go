@@ -33,25 +33,25 @@ type measureDecl struct {
 	column, low, high string
 }
 
-func (d *tableDecoder) aggregate(at place, n *node) *aggregateDecl {
+func (d *tableDecoder) decodeAggregate(at place, n *node) *aggregateDecl {
 	decl := &aggregateDecl{place: at, minimum: defaultMinimum}
 	d.fields(n, "aggregate", map[string]func(*node){
 		"subject": func(v *node) {
 			decl.subjectAt = v.Place
 			d.word(&decl.subject, "subject")(v)
 		},
-		"rows":       func(v *node) { decl.rows = d.blocks.rows(v) },
+		"rows":       func(v *node) { decl.rows = d.blocks.decodeRows(v) },
 		"minimum":    func(v *node) { d.numberBetween(&decl.minimum, v, "minimum", 2, 1_000_000) },
 		"share":      func(v *node) { d.numberBetween(&decl.share, v, "share, in percent,", 1, 99) },
-		"dimensions": func(v *node) { d.dimensions(decl, v) },
-		"measures":   func(v *node) { d.measures(decl, v) },
+		"dimensions": func(v *node) { d.decodeDimensions(decl, v) },
+		"measures":   func(v *node) { d.decodeMeasures(decl, v) },
 		"accept":     func(v *node) { decl.accept = d.words(v, "accept", acceptValues) },
 	})
 	d.need(n, "aggregate", "subject", "rows")
 	return decl
 }
 
-func (d *tableDecoder) dimensions(decl *aggregateDecl, n *node) {
+func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 	const shape = "write { column: allow }, or { column: { by: month } } for a time"
 	if n.Kind != yamlfile.Mapping {
 		d.fail(n.Place, shape, "dimensions must be a mapping, not %s", n.Kind)
@@ -86,7 +86,7 @@ func (d *tableDecoder) dimensions(decl *aggregateDecl, n *node) {
 	}
 }
 
-func (d *tableDecoder) measures(decl *aggregateDecl, n *node) {
+func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
 	if !d.expect(n, yamlfile.Mapping, "measures") {
 		return
 	}

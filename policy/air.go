@@ -1,35 +1,35 @@
 package policy
 
-// AIR names the attributes of a session that say who the user is and in which channel they talk. A reminder that the
-// user talks to an AI goes by them.
-type AIR struct{ User, Channel string }
+// ReminderAttributes names the attributes of a session that say who the user is and in which channel they talk. A
+// reminder that the user talks to an AI goes by them.
+type ReminderAttributes struct{ User, Channel string }
 
-// AIR returns these attributes; nil: sessions name no channel.
-func (p *Policy) AIR() *AIR { return p.air }
+// ReminderAttributes returns these attributes; nil: sessions name no channel.
+func (p *Policy) ReminderAttributes() *ReminderAttributes { return p.reminder }
 
-type airDecl struct {
+type reminderDecl struct {
 	place
-	AIR
+	ReminderAttributes
 	userAt, channelAt place
 }
 
-func (d *documentDecoder) air(n *node) {
-	decl := airDecl{place: n.Place, userAt: n.Place, channelAt: n.Place}
+func (d *documentDecoder) decodeReminder(n *node) {
+	decl := reminderDecl{place: n.Place, userAt: n.Place, channelAt: n.Place}
 	d.fields(n, "air", map[string]func(*node){
 		"user":    d.wordAt(&decl.User, &decl.userAt, "user"),
 		"channel": d.wordAt(&decl.Channel, &decl.channelAt, "channel"),
 	})
 	d.need(n, "air", "user", "channel")
-	if first := d.doc.air; first != nil {
+	if first := d.doc.reminder; first != nil {
 		d.fail(n.Place, "write it once", "air is there already, at %s:%d:%d", first.File, first.Line, first.Column)
 		return
 	}
-	d.doc.air = &decl
+	d.doc.reminder = &decl
 }
 
-// checkAIR checks that each of the two attributes has one value.
-func (c *compiler) checkAIR() *AIR {
-	decl := c.doc.air
+// checkReminder checks that each of the two attributes has one value.
+func (c *compiler) checkReminder() *ReminderAttributes {
+	decl := c.doc.reminder
 	if decl == nil {
 		return nil
 	}
@@ -42,6 +42,6 @@ func (c *compiler) checkAIR() *AIR {
 				"the attribute %s is a list: a session has one user and one channel", a.Name)
 		}
 	}
-	out := decl.AIR
+	out := decl.ReminderAttributes
 	return &out
 }

@@ -18,11 +18,11 @@ func TestAIRNamesAttributes(t *testing.T) {
 		return Compile(doc, &catalog.Snapshot{})
 	}
 	without, err := compile("")
-	if err != nil || without.AIR() != nil {
+	if err != nil || without.ReminderAttributes() != nil {
 		t.Fatalf("%v, %v", without, err)
 	}
 	with, err := compile("air: { user: who, channel: where }\n")
-	if err != nil || *with.AIR() != (AIR{User: "who", Channel: "where"}) || with.Version() == without.Version() {
+	if err != nil || *with.ReminderAttributes() != (ReminderAttributes{User: "who", Channel: "where"}) || with.Version() == without.Version() {
 		t.Fatalf("%v, %v", with, err)
 	}
 	for text, want := range map[string]string{

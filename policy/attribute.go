@@ -49,9 +49,9 @@ func listOf(check func(string) bool) func(string) bool {
 
 // These bounds keep a seal short. The database reads a seal of fewer than 65,536 characters, and an escape takes three.
 const (
-	maxAttribute     = 1024
-	maxListAttribute = 8192
-	maxAttributes    = 16384 // of one session together
+	maxAttributeBytes     = 1024
+	maxListAttributeBytes = 8192
+	maxAttributesBytes    = 16384 // bytes of all attributes of one session together
 )
 
 // SQLType is the attribute's type as a qualified SQL name.
@@ -67,9 +67,9 @@ func (a Attribute) element() string { return strings.TrimSuffix(a.Type, "[]") }
 // does not quote the value.
 func (a Attribute) Check(value string) error {
 	t, ok := attributeTypes[a.Type]
-	limit := maxAttribute
+	limit := maxAttributeBytes
 	if a.List() {
-		limit = maxListAttribute
+		limit = maxListAttributeBytes
 	}
 	switch {
 	case !ok:
@@ -96,8 +96,8 @@ func CheckAttributes(attributes map[string]string) error {
 	for name, value := range attributes {
 		total += len(name) + len(value)
 	}
-	if total > maxAttributes {
-		return fmt.Errorf("the attributes are longer than %d bytes together", maxAttributes)
+	if total > maxAttributesBytes {
+		return fmt.Errorf("the attributes are longer than %d bytes together", maxAttributesBytes)
 	}
 	return nil
 }

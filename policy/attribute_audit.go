@@ -20,8 +20,8 @@ const (
 	AsPurpose   Recording = "purpose"   // as it is, and the value is the purpose for which the session reads
 )
 
-// attributeAudit reads `audit: true`, `reference`, `subject` or `purpose` of an attribute.
-func (d *attributeDecoder) attributeAudit(decl *attributeDecl) func(*node) {
+// decodeAttributeAudit reads `audit: true`, `reference`, `subject` or `purpose` of an attribute.
+func (d *attributeDecoder) decodeAttributeAudit(decl *attributeDecl) func(*node) {
 	return func(n *node) {
 		decl.audit = &n.Place
 		switch {
@@ -72,8 +72,8 @@ func (p *Policy) RecordsKeys() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.AuditKeys })
 }
 
-// tableAudit reads `audit: { keys: true }` of a table.
-func (d *tableDecoder) tableAudit(decl *tableDecl, n *node) {
+// decodeTableAudit reads `audit: { keys: true }` of a table.
+func (d *tableDecoder) decodeTableAudit(decl *tableDecl, n *node) {
 	d.fields(n, "audit", map[string]func(*node){
 		"keys": func(v *node) { decl.keysAt = &v.Place; d.flag(&decl.auditKeys, "keys")(v) },
 	})

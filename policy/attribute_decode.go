@@ -19,7 +19,7 @@ type attributeDecl struct {
 	sql     *sqlBlock
 }
 
-func (d *attributeDecoder) attribute(at place, name string, n *node) {
+func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 	decl := attributeDecl{place: at, Attribute: Attribute{Name: name}}
 	what := "attribute " + name
 	if n.Kind == yamlfile.Scalar {
@@ -53,12 +53,12 @@ func (d *attributeDecoder) attribute(at place, name string, n *node) {
 			}
 		},
 		"optional": d.flag(&decl.Optional, "optional"),
-		"audit":    d.attributeAudit(&decl),
-		"setting":  func(v *node) { decl.setting = &v.Place; d.setting(v, &decl) },
-		"within":   func(v *node) { decl.within = d.within(v) },
-		"query":    func(v *node) { decl.lookup = d.query(v) },
+		"audit":    d.decodeAttributeAudit(&decl),
+		"setting":  func(v *node) { decl.setting = &v.Place; d.decodeSetting(v, &decl) },
+		"within":   func(v *node) { decl.within = d.decodeWithin(v) },
+		"query":    func(v *node) { decl.lookup = d.decodeQuery(v) },
 		"sql": func(v *node) {
-			b := d.blocks.sql(v.Place, v).(sqlBlock)
+			b := d.blocks.decodeSQL(v.Place, v).(sqlBlock)
 			decl.sql = &b
 		},
 	})
@@ -95,7 +95,7 @@ type lookupDecl struct {
 	rows    block
 }
 
-func (d *attributeDecoder) setting(n *node, decl *attributeDecl) {
+func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 	var written string
 	d.word(&written, "setting")(n)
 	if written == "" {
@@ -123,10 +123,10 @@ var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.cat
 var serverPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw",
 	"ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}
 
-func (d *attributeDecoder) within(n *node) *withinDecl {
+func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 	out := &withinDecl{place: n.Place}
 	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "table") {
-		out.source = d.lookup(n, "within")
+		out.source = d.decodeLookup(n, "within")
 		return out
 	}
 	d.fields(n, "within", map[string]func(*node){
@@ -160,15 +160,15 @@ func (d *attributeDecoder) within(n *node) *withinDecl {
 	return out
 }
 
-func (d *attributeDecoder) query(n *node) *lookupDecl { return d.lookup(n, "query") }
+func (d *attributeDecoder) decodeQuery(n *node) *lookupDecl { return d.decodeLookup(n, "query") }
 
-// lookup reads the table in which a value is looked up.
-func (d *attributeDecoder) lookup(n *node, what string) *lookupDecl {
+// decodeLookup reads the table in which a value is looked up.
+func (d *attributeDecoder) decodeLookup(n *node, what string) *lookupDecl {
 	out := &lookupDecl{place: n.Place, tableAt: n.Place}
 	fields := map[string]func(*node){
 		"table":  func(v *node) { out.tableAt = v.Place; d.word(&out.table, "table")(v) },
 		"column": d.word(&out.column, "column"),
-		"rows":   func(v *node) { out.rows = d.blocks.rows(v) },
+		"rows":   func(v *node) { out.rows = d.blocks.decodeRows(v) },
 		"match": func(v *node) {
 			if !d.expect(v, yamlfile.Mapping, "match") {
 				return

@@ -150,7 +150,7 @@ func (c *attributeCompiler) liveExpression(decl *attributeDecl, out *predicate.L
 	if o, ok = x.convert(o, want); !ok {
 		return
 	}
-	if !x.readsValue {
+	if !x.namesColumnOrAttribute {
 		c.fail(decl.sql.where(0), "speak of another attribute: attribute('name')", "the expression is the same for everybody")
 	}
 	out.Expr, out.Kind = o.Expr, want

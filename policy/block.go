@@ -39,7 +39,7 @@ type (
 		subjectLinks   []linkDecl // every: the links that lead from the row to the people who must all have consented
 		status, is     string
 		statusAt, isAt place
-		recorded       *recordedDecl // for consent by records; else by a status
+		records        *recordedDecl // the declaration of consent by records; nil: consent by a status
 
 		expires                  string
 		expiresAt, materializeAt place
@@ -58,19 +58,19 @@ var laterBlocks = []string{
 	"function", "limit",
 }
 
-// rows reads a table's rule: one block, or a list of blocks that must all hold.
-func (d *blockDecoder) rows(n *node) block {
+// decodeRows reads a table's rule: one block, or a list of blocks that must all hold.
+func (d *blockDecoder) decodeRows(n *node) block {
 	if n.Kind != yamlfile.List {
-		return d.block(n)
+		return d.decodeBlock(n)
 	}
-	all := allBlock{place: n.Place, parts: d.blocks(n, "rows")}
+	all := allBlock{place: n.Place, parts: d.decodeBlocks(n, "rows")}
 	if len(all.parts) == 1 {
 		return all.parts[0]
 	}
 	return all
 }
 
-func (d *blockDecoder) blocks(n *node, what string) []block {
+func (d *blockDecoder) decodeBlocks(n *node, what string) []block {
 	if !d.expect(n, yamlfile.List, what) {
 		return nil
 	}
@@ -79,15 +79,15 @@ func (d *blockDecoder) blocks(n *node, what string) []block {
 	}
 	var out []block
 	for _, item := range n.Items {
-		if b := d.block(item); b != nil {
+		if b := d.decodeBlock(item); b != nil {
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// block reads one block; nil after an error.
-func (d *blockDecoder) block(n *node) block {
+// decodeBlock reads one block; nil after an error.
+func (d *blockDecoder) decodeBlock(n *node) block {
 	if n.Kind == yamlfile.Scalar {
 		if n.Value == "open" {
 			d.doc.blocks[n.Place] = n.Value
@@ -148,18 +148,18 @@ func (d *blockDecoder) blocksOf(at place, value *node, out *block) map[string]fu
 			}
 			*out = openBlock{at}
 		},
-		"all":     func(*node) { *out = allBlock{at, d.blocks(value, "all")} },
-		"any":     func(*node) { *out = anyBlock{at, d.blocks(value, "any")} },
-		"own":     func(*node) { *out = d.own(at, value) },
-		"status":  func(*node) { *out = d.status(at, value) },
-		"consent": func(*node) { *out = d.consent(at, value) },
-		"visible": func(*node) { *out = d.visible(at, value) },
-		"derived": func(*node) { *out = d.derived(at, value) },
-		"shared":  func(*node) { *out = d.shared(at, value) },
-		"tenant":  func(*node) { *out = d.tenant(at, value) },
-		"grant":   func(*node) { *out = d.grant(at, value) },
-		"sql":     func(*node) { *out = d.sql(at, value) },
-		"not":     func(*node) { *out = notBlock{at, d.block(value)} },
+		"all":     func(*node) { *out = allBlock{at, d.decodeBlocks(value, "all")} },
+		"any":     func(*node) { *out = anyBlock{at, d.decodeBlocks(value, "any")} },
+		"own":     func(*node) { *out = d.decodeOwn(at, value) },
+		"status":  func(*node) { *out = d.decodeStatus(at, value) },
+		"consent": func(*node) { *out = d.decodeConsent(at, value) },
+		"visible": func(*node) { *out = d.decodeVisible(at, value) },
+		"derived": func(*node) { *out = d.decodeDerived(at, value) },
+		"shared":  func(*node) { *out = d.decodeShared(at, value) },
+		"tenant":  func(*node) { *out = d.decodeTenant(at, value) },
+		"grant":   func(*node) { *out = d.decodeGrant(at, value) },
+		"sql":     func(*node) { *out = d.decodeSQL(at, value) },
+		"not":     func(*node) { *out = notBlock{at, d.decodeBlock(value)} },
 	}
 }
 

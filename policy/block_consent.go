@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-func (d *blockDecoder) consent(at place, n *node) block {
+func (d *blockDecoder) decodeConsent(at place, n *node) block {
 	b := consentBlock{place: at}
 	d.fields(n, "consent", map[string]func(*node){
 		"every": func(v *node) {
@@ -14,7 +14,7 @@ func (d *blockDecoder) consent(at place, n *node) block {
 				return
 			}
 			for _, item := range v.Items {
-				b.subjectLinks = append(b.subjectLinks, d.link(item, "every"))
+				b.subjectLinks = append(b.subjectLinks, d.decodeLink(item, "every"))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
@@ -33,14 +33,14 @@ func (d *blockDecoder) consent(at place, n *node) block {
 			r.subjectAt = v.Place
 		}),
 		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.attributeRefs(v, "but") }),
-		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
-		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.registry(v) }),
+		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.decodeRecord(v) }),
+		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.decodeRegistry(v) }),
 	})
-	if b.recorded == nil {
+	if b.records == nil {
 		d.need(n, "consent", "every", "status", "is")
 		return b
 	}
-	if b.recorded.registry == nil {
+	if b.records.registry == nil {
 		d.need(n, "consent", "record")
 	}
 	if b.expires != "" || b.materialize {
@@ -48,11 +48,11 @@ func (d *blockDecoder) consent(at place, n *node) block {
 			"expires and materialize are for consent by a status: whose records count depends on who asks")
 	}
 	switch {
-	case b.recorded.record != nil && b.recorded.registry != nil:
+	case b.records.record != nil && b.records.registry != nil:
 		d.fail(n.Place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
 	case b.status != "" || b.is != "":
 		d.fail(n.Place, "leave status and is out, or record", "consent is a status or a record, not both")
-	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
+	case (b.records.subject == "") == (b.records.subjects == ""):
 		d.fail(n.Place, "write subject: the column of one, or subjects: the column of a list",
 			"consent needs to know the column of its subjects")
 	}

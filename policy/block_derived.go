@@ -25,7 +25,7 @@ const (
 	inheritEverything = "everything" // all of it
 )
 
-func (d *blockDecoder) derived(at place, n *node) block {
+func (d *blockDecoder) decodeDerived(at place, n *node) block {
 	b := derivedBlock{place: at, onErase: "erase"}
 	one := func(into *string, what string, known ...string) func(*node) {
 		return func(v *node) {
@@ -38,14 +38,14 @@ func (d *blockDecoder) derived(at place, n *node) block {
 	d.fields(n, "derived", map[string]func(*node){
 		"from": func(v *node) {
 			if v.Kind == yamlfile.Mapping {
-				b.from = []linkDecl{d.link(v, "from")}
+				b.from = []linkDecl{d.decodeLink(v, "from")}
 				return
 			}
 			if !d.expect(v, yamlfile.List, "from") {
 				return
 			}
 			for _, item := range v.Items {
-				b.from = append(b.from, d.link(item, "from"))
+				b.from = append(b.from, d.decodeLink(item, "from"))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name the table of the sources, and the link table before it if there is one", "from is empty")
@@ -53,8 +53,8 @@ func (d *blockDecoder) derived(at place, n *node) block {
 		},
 		"sources":  d.wordAt(&b.sources, &b.sourcesAt, "sources"),
 		"of":       d.wordAt(&b.of, &b.ofAt, "of"),
-		"unless":   func(v *node) { b.unless = d.blocks(v, "unless") },
-		"where":    func(v *node) { b.where = d.blocks(v, "where") },
+		"unless":   func(v *node) { b.unless = d.decodeBlocks(v, "unless") },
+		"where":    func(v *node) { b.where = d.decodeBlocks(v, "where") },
 		"inherit":  one(&b.inherit, "inherit", inheritConsents, inheritEverything),
 		"on_erase": one(&b.onErase, "on_erase", "erase", "keep"),
 	})

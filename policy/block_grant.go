@@ -15,7 +15,7 @@ type grantBlock struct {
 	allAt    place
 }
 
-func (d *blockDecoder) grant(at place, n *node) block {
+func (d *blockDecoder) decodeGrant(at place, n *node) block {
 	b := grantBlock{place: at, allAt: at}
 	d.fields(n, "grant", map[string]func(*node){
 		"column": d.wordAt(&b.column, &b.columnAt, "column"),

@@ -12,12 +12,12 @@ import (
 // everybody.
 type tenantBlock struct {
 	ownBlock
-	shared     string
-	sharedAt   place
-	sharedNull bool
+	sharedValue string
+	sharedAt    place
+	sharedNull  bool
 }
 
-func (d *blockDecoder) own(at place, n *node) block {
+func (d *blockDecoder) decodeOwn(at place, n *node) block {
 	b := ownBlock{place: at, attributeAt: at}
 	d.fields(n, "own", d.ownFields(&b))
 	d.need(n, "own", "column", "is")
@@ -34,7 +34,7 @@ func (d *blockDecoder) ownFields(b *ownBlock) map[string]func(*node) {
 	}
 }
 
-func (d *blockDecoder) tenant(at place, n *node) block {
+func (d *blockDecoder) decodeTenant(at place, n *node) block {
 	b := tenantBlock{ownBlock: ownBlock{place: at, attributeAt: at}}
 	fields := d.ownFields(&b.ownBlock)
 	fields["shared"] = func(v *node) {
@@ -43,7 +43,7 @@ func (d *blockDecoder) tenant(at place, n *node) block {
 			b.sharedNull = true
 			return
 		}
-		d.word(&b.shared, "shared")(v)
+		d.word(&b.sharedValue, "shared")(v)
 	}
 	d.fields(n, "tenant", fields)
 	d.need(n, "tenant", "column", "is")
@@ -63,15 +63,15 @@ func (c *ruleCompiler) tenant(b tenantBlock, row *catalog.Relation) predicate.No
 	if own == nil {
 		return predicate.Any{}
 	}
-	if b.shared == "" && !b.sharedNull {
+	if b.sharedValue == "" && !b.sharedNull {
 		return *own
 	}
 	element := Attribute{Name: "shared", Type: c.findAttribute(b.attributeAt, b.attribute).element()}
-	if b.shared != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.shared) {
+	if b.sharedValue != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.sharedValue) {
 		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s",
 			row.Name, b.column, element.Type)
 	}
-	return predicate.Tenant{Own: *own, Shared: b.shared, SharedNull: b.sharedNull}
+	return predicate.Tenant{Own: *own, Shared: b.sharedValue, SharedNull: b.sharedNull}
 }
 
 // compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.

@@ -14,15 +14,15 @@ type recordedDecl struct {
 // recordDecl is the table of the records: `record: { table: …, match: …, grantor: …, grantee: …, … }`.
 type recordDecl struct {
 	place
-	table            string
-	match            []predicate.Pair
-	matchAt          place
-	grantor          string
-	grantee          *recordGranteeDecl
-	guardians        *guardiansDecl
-	scope            *scopeDecl
-	revoked, expires string
-	where            []block
+	table                  string
+	match                  []predicate.Pair
+	matchAt                place
+	grantor                string
+	grantee                *recordGranteeDecl
+	guardians              *guardiansDecl
+	scope                  *scopeDecl
+	revokedColumn, expires string
+	where                  []block
 }
 
 // recordGranteeDecl says to whom a record gives consent: to the caller, or to an id that is about to enter a list.
@@ -52,31 +52,31 @@ type scopeDecl struct {
 // recordedKey reads a key that only consent by records has.
 func (d *blockDecoder) recordedKey(b *consentBlock, read func(*recordedDecl, *node)) func(*node) {
 	return func(v *node) {
-		if b.recorded == nil {
-			b.recorded = &recordedDecl{subjectAt: v.Place}
+		if b.records == nil {
+			b.records = &recordedDecl{subjectAt: v.Place}
 		}
-		read(b.recorded, v)
+		read(b.records, v)
 	}
 }
 
-func (d *blockDecoder) record(n *node) *recordDecl {
+func (d *blockDecoder) decodeRecord(n *node) *recordDecl {
 	r := &recordDecl{place: n.Place, matchAt: n.Place}
 	d.fields(n, "record", map[string]func(*node){
 		"table":     d.word(&r.table, "table"),
 		"match":     func(v *node) { r.match, r.matchAt = d.pairs(v, "match"), v.Place },
 		"grantor":   d.word(&r.grantor, "grantor"),
-		"grantee":   func(v *node) { r.grantee = d.recordGrantee(v) },
-		"guardians": func(v *node) { r.guardians = d.guardians(v) },
-		"scope":     func(v *node) { r.scope = d.scope(v) },
-		"revoked":   d.word(&r.revoked, "revoked"),
+		"grantee":   func(v *node) { r.grantee = d.decodeRecordGrantee(v) },
+		"guardians": func(v *node) { r.guardians = d.decodeGuardians(v) },
+		"scope":     func(v *node) { r.scope = d.decodeScope(v) },
+		"revoked":   d.word(&r.revokedColumn, "revoked"),
 		"expires":   d.word(&r.expires, "expires"),
-		"where":     func(v *node) { r.where = d.blocks(v, "where") },
+		"where":     func(v *node) { r.where = d.decodeBlocks(v, "where") },
 	})
 	d.need(n, "record", "table", "grantor", "grantee")
 	return r
 }
 
-func (d *blockDecoder) recordGrantee(n *node) *recordGranteeDecl {
+func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 	g := &recordGranteeDecl{place: n.Place}
 	is := ""
 	d.fields(n, "grantee", map[string]func(*node){
@@ -97,20 +97,20 @@ func (d *blockDecoder) recordGrantee(n *node) *recordGranteeDecl {
 	return g
 }
 
-func (d *blockDecoder) guardians(n *node) *guardiansDecl {
+func (d *blockDecoder) decodeGuardians(n *node) *guardiansDecl {
 	g := &guardiansDecl{place: n.Place}
 	d.fields(n, "guardians", map[string]func(*node){
 		"table":    d.word(&g.table, "table"),
 		"match":    func(v *node) { g.match = d.pairs(v, "match") },
 		"subject":  d.word(&g.subject, "subject"),
 		"guardian": d.word(&g.guardian, "guardian"),
-		"where":    func(v *node) { g.where = d.blocks(v, "where") },
+		"where":    func(v *node) { g.where = d.decodeBlocks(v, "where") },
 	})
 	d.need(n, "guardians", "table", "subject", "guardian")
 	return g
 }
 
-func (d *blockDecoder) scope(n *node) *scopeDecl {
+func (d *blockDecoder) decodeScope(n *node) *scopeDecl {
 	s := &scopeDecl{place: n.Place}
 	d.fields(n, "scope", map[string]func(*node){
 		"column": d.word(&s.column, "column"),

@@ -14,8 +14,8 @@ func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) pr
 	if !ok {
 		return predicate.Any{}
 	}
-	out.But = c.idAttributes(b.recorded.but, subjects.relation, subjects.column, elements)
-	out.Record = c.consentRecord(b.recorded.record, row, subjects.column, elements)
+	out.But = c.idAttributes(b.records.but, subjects.relation, subjects.column, elements)
+	out.Record = c.consentRecord(b.records.record, row, subjects.column, elements)
 	if len(c.errs) > failed {
 		return predicate.Any{}
 	}
@@ -24,7 +24,7 @@ func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) pr
 
 // consentSubjects compiles who must consent: the links to the subjects, and the column with their ids.
 func (c *ruleCompiler) consentSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn, string, bool) {
-	decl, out := b.recorded, predicate.Recorded{}
+	decl, out := b.records, predicate.Recorded{}
 	from := row
 	for i, link := range b.subjectLinks {
 		target := c.followLink(link, from)
@@ -111,8 +111,8 @@ func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, su
 			out.Grantee.To = c.idAttributes(g.to, r, column, typeFamily(column.Type))
 		}
 	}
-	if decl.revoked != "" {
-		where = append(where, c.impliedCondition(decl.place, quoteIdentifier(decl.revoked)+" IS NULL"))
+	if decl.revokedColumn != "" {
+		where = append(where, c.impliedCondition(decl.place, quoteIdentifier(decl.revokedColumn)+" IS NULL"))
 	}
 	if decl.expires != "" {
 		where = append(where, c.impliedCondition(decl.place,

@@ -19,7 +19,7 @@ type registryDecl struct {
 	contexts                           []attributeRef
 	key, since                         string
 	keyAt, sinceAt                     place
-	lessThanDays                       int // of a countdown; 0: no decay
+	lessThanDays                       int // days of a countdown; 0: no countdown applies
 	lessThanAt                         place
 }
 
@@ -29,7 +29,7 @@ var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 // streams are the streams of the registry.
 var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Temporary}
 
-func (d *blockDecoder) registry(n *node) *registryDecl {
+func (d *blockDecoder) decodeRegistry(n *node) *registryDecl {
 	r := &registryDecl{place: n.Place}
 	if n.Kind == yamlfile.Mapping && len(n.Keys) == 0 {
 		return r
@@ -39,7 +39,7 @@ func (d *blockDecoder) registry(n *node) *registryDecl {
 		"categories": func(v *node) { r.sessionCategories = d.attributeRefs(v, "categories") },
 		"purpose":    func(v *node) { r.purposes = d.registryWords(v, "purpose") },
 		"purposes":   func(v *node) { r.sessionPurposes = d.attributeRefs(v, "purposes") },
-		"stream":     func(v *node) { r.streams = d.streams(v) },
+		"stream":     func(v *node) { r.streams = d.decodeStreams(v) },
 		"grantee":    func(v *node) { r.grantees = d.attributeRefs(v, "grantee") },
 		"scope": func(v *node) {
 			d.fields(v, "scope", map[string]func(*node){
@@ -67,7 +67,7 @@ func (d *decoder) registryWords(n *node, what string) []wordDecl {
 	return out
 }
 
-func (d *blockDecoder) streams(n *node) []wordDecl {
+func (d *blockDecoder) decodeStreams(n *node) []wordDecl {
 	out := d.someWords(n, "stream")
 	for _, w := range out {
 		if !slices.Contains(streams, w.text) {
@@ -88,12 +88,12 @@ func (c *ruleCompiler) consentByRegistry(b consentBlock, row *catalog.Relation) 
 
 func (c *ruleCompiler) registryConsent(b consentBlock, row *catalog.Relation) (predicate.Registered, bool) {
 	failed := len(c.errs)
-	decl := b.recorded.registry
+	decl := b.records.registry
 	of, subject, elements, ok := c.consentSubjects(b, row)
 	if !ok {
 		return predicate.Registered{}, false
 	}
-	of.But = c.idAttributes(b.recorded.but, subject.relation, subject.column, elements)
+	of.But = c.idAttributes(b.records.but, subject.relation, subject.column, elements)
 	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
 		Days: decl.lessThanDays, Grouped: c.countsGroups,
 		SessionCategories: c.wordAttributes(decl.sessionCategories), SessionPurposes: c.wordAttributes(decl.sessionPurposes),

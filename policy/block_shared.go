@@ -10,24 +10,24 @@ import (
 // … }`: the row refers to a consent record.
 type sharedBlock struct {
 	place
-	records   []linkDecl
-	granted   statusBlock
-	revoked   string
-	revokedAt place
-	active    string
-	activeAt  place
+	records       []linkDecl
+	grantedStatus statusBlock
+	revokedColumn string
+	revokedAt     place
+	active        string
+	activeAt      place
 }
 
-func (d *blockDecoder) shared(at place, n *node) block {
+func (d *blockDecoder) decodeShared(at place, n *node) block {
 	b := sharedBlock{place: at}
 	d.fields(n, "shared", map[string]func(*node){
 		"record": func(v *node) {
 			if v.Kind != yamlfile.List {
-				b.records = append(b.records, d.link(v, "record"))
+				b.records = append(b.records, d.decodeLink(v, "record"))
 				return
 			}
 			for _, item := range v.Items {
-				b.records = append(b.records, d.link(item, "record"))
+				b.records = append(b.records, d.decodeLink(item, "record"))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name the table of the consent records", "record is empty")
@@ -35,10 +35,10 @@ func (d *blockDecoder) shared(at place, n *node) block {
 		},
 		"granted": func(v *node) {
 			if d.expect(v, yamlfile.Mapping, "granted") {
-				b.granted = d.status(v.Place, v).(statusBlock)
+				b.grantedStatus = d.decodeStatus(v.Place, v).(statusBlock)
 			}
 		},
-		"revoked": func(v *node) { b.revokedAt = v.Place; d.word(&b.revoked, "revoked")(v) },
+		"revoked": func(v *node) { b.revokedAt = v.Place; d.word(&b.revokedColumn, "revoked")(v) },
 		"active":  func(v *node) { b.activeAt = v.Place; d.word(&b.active, "active")(v) },
 	})
 	d.need(n, "shared", "record", "granted")
@@ -58,10 +58,10 @@ func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.No
 				"several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
 			return predicate.Any{}
 		}
-		of := c.checkStatusColumn(b.granted.columnAt.Or(b.granted.place), b.granted.isAt.Or(b.granted.place),
-			record, b.granted.column, b.granted.is)
-		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is, Of: of}}
-		if b.revoked != "" {
+		of := c.checkStatusColumn(b.grantedStatus.columnAt.Or(b.grantedStatus.place), b.grantedStatus.isAt.Or(b.grantedStatus.place),
+			record, b.grantedStatus.column, b.grantedStatus.is)
+		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.is, Of: of}}
+		if b.revokedColumn != "" {
 			rows = append(rows, c.notRevoked(b, record))
 		}
 		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From,
@@ -78,17 +78,17 @@ func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.No
 
 // notRevoked compiles the condition that the revocation time is NULL, or the revocation flag false.
 func (c *ruleCompiler) notRevoked(b sharedBlock, record *catalog.Relation) predicate.Node {
-	column := c.ruleColumn(b.revokedAt, record, b.revoked)
+	column := c.ruleColumn(b.revokedAt, record, b.revokedColumn)
 	if column == nil {
 		return predicate.Any{}
 	}
 	if column.Type == "boolean" {
-		return predicate.Status{Column: b.revoked, Is: "false", Of: "boolean"}
+		return predicate.Status{Column: b.revokedColumn, Is: "false", Of: "boolean"}
 	}
 	e, ok := c.expressionColumn(column)
 	if !ok {
 		c.fail(b.revokedAt, "name the time of the withdrawal, or a boolean column", "%s.%s is a %s", record.Name,
-			b.revoked, column.Type)
+			b.revokedColumn, column.Type)
 		return predicate.Any{}
 	}
 	return predicate.SQL{Expr: isNull(e)}

@@ -14,15 +14,15 @@ type sqlBlock struct {
 	where func(offset int) place // the place of a byte of the text
 }
 
-// maxExpression bounds the text of one expression.
-const maxExpression = 8 << 10
+// maxExpressionBytes bounds the text of one expression.
+const maxExpressionBytes = 8 << 10
 
-func (d *blockDecoder) sql(at place, n *node) block {
+func (d *blockDecoder) decodeSQL(at place, n *node) block {
 	b := sqlBlock{place: at, where: n.ValueAt}
 	if d.expect(n, yamlfile.Scalar, "sql") {
 		b.text = n.Value
-		if len(b.text) > maxExpression {
-			d.fail(n.Place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpression)
+		if len(b.text) > maxExpressionBytes {
+			d.fail(n.Place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpressionBytes)
 			b.text = "null"
 		}
 	}
@@ -42,7 +42,7 @@ func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.N
 	if !ok {
 		return predicate.Any{}
 	}
-	if !x.readsValue {
+	if !x.namesColumnOrAttribute {
 		c.fail(b.where(0), `say "open" if every row may show`, "the expression speaks of no column and no attribute")
 	}
 	return predicate.SQL{Expr: condition}

@@ -1,6 +1,6 @@
 package policy
 
-func (d *blockDecoder) status(at place, n *node) block {
+func (d *blockDecoder) decodeStatus(at place, n *node) block {
 	b := statusBlock{place: at}
 	d.fields(n, "status", map[string]func(*node){
 		"column": d.wordAt(&b.column, &b.columnAt, "column"),

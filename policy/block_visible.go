@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// visible reads a link, and with where or rows the conditions on the target row.
-func (d *blockDecoder) visible(at place, n *node) block {
+// decodeVisible reads a link, and with where or rows the conditions on the target row.
+func (d *blockDecoder) decodeVisible(at place, n *node) block {
 	b := visibleBlock{place: at}
 	link := *n
 	for _, key := range []string{"where", "rows"} {
@@ -18,7 +18,7 @@ func (d *blockDecoder) visible(at place, n *node) block {
 		if n.Kind != yamlfile.Mapping || len(n.Keys) != 2 || i < 0 {
 			continue
 		}
-		if blocks := d.blocks(n.Values[i], key); key == "where" {
+		if blocks := d.decodeBlocks(n.Values[i], key); key == "where" {
 			b.where = blocks
 		} else {
 			b.rows = blocks
@@ -26,12 +26,12 @@ func (d *blockDecoder) visible(at place, n *node) block {
 		link.Keys, link.KeyAt, link.Values = n.Keys[1-i:2-i], n.KeyAt[1-i:2-i], n.Values[1-i:2-i]
 		break
 	}
-	b.link = d.link(&link, "visible")
+	b.link = d.decodeLink(&link, "visible")
 	return b
 }
 
-// link reads `{ table: { column: column } }`.
-func (d *blockDecoder) link(n *node, what string) linkDecl {
+// decodeLink reads `{ table: { column: column } }`.
+func (d *blockDecoder) decodeLink(n *node, what string) linkDecl {
 	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
 	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
 		d.fail(n.Place, shape, "%s needs one table with its columns", what)

@@ -22,11 +22,11 @@ type VisibleColumn struct {
 	Type string // the type of the table's column; for a domain, the type under it
 	Mask Mask
 
-	Unit   string // for Truncate: year, month or day
-	Amount int    // for Prefix: the number of characters; for Step: the step
-	Keys   []Key  // for Keys: sorted by name
+	Unit   string // the unit of Truncate: year, month or day
+	Amount int    // the number of characters of Prefix, or the step of Step
+	Keys   []Key  // the keys that Keys leaves, sorted by name
 
-	Condition predicate.Node // on the row: where it does not hold, the value is NULL; nil: no condition
+	Condition predicate.Node // a condition on the row; if it does not hold, agents see NULL; nil: no condition
 	// beside Condition: where it does not hold, the value is NULL in rows that count in groups only
 	GroupCondition predicate.Node
 }
@@ -79,8 +79,9 @@ func (t *Table) ColumnConditions() []predicate.Node {
 // Key is a key of a JSON object that agents see if its value is of the type.
 type Key struct {
 	Name string
-	Type string // string, number or boolean, as json_typeof says; with [] a list of them; or object
-	Keys []Key  // of an object: those that agents see of it
+	// "string", "number", "boolean" or "object", as json_typeof names them; with [] behind it, a list of such values
+	Type string
+	Keys []Key // the keys of an object that agents see
 }
 
 // IsScalar tells whether the value is neither a list nor an object.

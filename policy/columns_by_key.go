@@ -10,7 +10,7 @@ import (
 
 // ByKey are the columns of a table that exist only in statements that fix a key of it.
 type ByKey struct {
-	Columns    []VisibleColumn // in the table's order
+	Columns    []VisibleColumn // the columns, in the order of the table
 	AllColumns []VisibleColumn // these, and the columns that always exist, in the table's order
 	Key        []string        // the statement compares each of these columns with a constant
 	AtMost     int             // how many keys one mention of the table may name
@@ -31,7 +31,7 @@ type byKeyDecl struct {
 	atMost int      // 0 means one
 }
 
-func (d *tableDecoder) byKey(at place, what string, n *node) *byKeyDecl {
+func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
 	decl := &byKeyDecl{place: at}
 	if n.Kind == yamlfile.Null {
 		return decl
@@ -69,7 +69,7 @@ func (d *tableDecoder) byKey(at place, what string, n *node) *byKeyDecl {
 	return decl
 }
 
-// byKey checks the columns that exist by key only; nil: there are none.
+// decodeByKey checks the columns that exist by key only; nil: there are none.
 func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all, columns []VisibleColumn) *ByKey {
 	out := &ByKey{Columns: columns, AllColumns: all}
 	var first *byKeyDecl

@@ -16,7 +16,7 @@ type categoryDecl struct {
 	untilAt       place
 }
 
-func (d *tableDecoder) until(decl *categoryDecl, n *node) {
+func (d *tableDecoder) decodeUntil(decl *categoryDecl, n *node) {
 	decl.untilAt = n.Place
 	d.fields(n, "until", map[string]func(*node){
 		"decay":  func(v *node) { decl.decay = d.days(v, "decay") },
@@ -34,16 +34,16 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 		return nil
 	}
 	b, ok := decl.consent.(consentBlock)
-	if !ok || b.recorded == nil || b.recorded.registry == nil {
+	if !ok || b.records == nil || b.records.registry == nil {
 		c.fail(decl.consent.At(), "write consent: { subject: …, registry: { … } }",
 			"consent of a table is that of the registry; other consents stand under rows")
 		return nil
 	}
-	for _, w := range b.recorded.registry.categories {
+	for _, w := range b.records.registry.categories {
 		c.fail(w.place, "write it at the columns", "a category of a whole table stands under rows")
 	}
-	if b.recorded.registry.lessThanDays > 0 {
-		c.fail(b.recorded.registry.lessThanAt, "write until: { decay: … } at the columns, and decay under rows",
+	if b.records.registry.lessThanDays > 0 {
+		c.fail(b.records.registry.lessThanAt, "write until: { decay: … } at the columns, and decay under rows",
 			"decay of a whole table stands under rows")
 	}
 	defer func(r *Rule) { c.rules.currentRule = r }(c.rules.currentRule)

@@ -18,7 +18,7 @@ type columnDecl struct {
 	category *categoryDecl // nil: the column needs no consent of its own
 }
 
-func (d *tableDecoder) columns(n *node) []columnDecl {
+func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
 	if !d.expect(n, yamlfile.Mapping, "columns") {
 		return nil
 	}
@@ -27,12 +27,12 @@ func (d *tableDecoder) columns(n *node) []columnDecl {
 	}
 	out := []columnDecl{}
 	for i, name := range n.Keys {
-		out = append(out, d.shownColumn(n.KeyAt[i], name, n.Values[i]))
+		out = append(out, d.decodeShownColumn(n.KeyAt[i], name, n.Values[i]))
 	}
 	return out
 }
 
-func (d *tableDecoder) shownColumn(at place, name string, n *node) columnDecl {
+func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnDecl {
 	decl := columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}
 	what := "column " + name
 	if n.Kind == yamlfile.Scalar {
@@ -54,14 +54,14 @@ func (d *tableDecoder) shownColumn(at place, name string, n *node) columnDecl {
 	}
 	category := &categoryDecl{place: n.Place}
 	d.fields(n, what, map[string]func(*node){
-		"mask":   func(v *node) { d.mask(&decl, v) },
-		"keys":   func(v *node) { d.jsonKeys(&decl, v) },
-		"by_key": func(v *node) { decl.byKey = d.byKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
+		"mask":   func(v *node) { d.decodeMask(&decl, v) },
+		"keys":   func(v *node) { d.decodeJsonKeys(&decl, v) },
+		"by_key": func(v *node) { decl.byKey = d.decodeByKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
 		"category": func(v *node) {
 			category.place, decl.category = v.Place, category
 			category.words = d.registryWords(v, "category")
 		},
-		"until": func(v *node) { d.until(category, v) },
+		"until": func(v *node) { d.decodeUntil(category, v) },
 	}, "age", "decay")
 	if n.Kind == yamlfile.Mapping && (rules > 1 || len(n.Keys) == 0) {
 		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", what)
@@ -72,7 +72,7 @@ func (d *tableDecoder) shownColumn(at place, name string, n *node) columnDecl {
 	return decl
 }
 
-func (d *tableDecoder) mask(decl *columnDecl, n *node) {
+func (d *tableDecoder) decodeMask(decl *columnDecl, n *node) {
 	switch {
 	case n.Kind == yamlfile.Null, n.Kind == yamlfile.Scalar && n.Value == "null":
 		decl.Mask = Null
@@ -81,12 +81,12 @@ func (d *tableDecoder) mask(decl *columnDecl, n *node) {
 	case n.Kind == yamlfile.Scalar:
 		d.fail(n.Place, among(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
 	default:
-		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.generalise(decl, v) }})
+		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.decodeGeneralise(decl, v) }})
 		d.need(n, "mask", "generalise")
 	}
 }
 
-func (d *tableDecoder) generalise(decl *columnDecl, n *node) {
+func (d *tableDecoder) decodeGeneralise(decl *columnDecl, n *node) {
 	decl.general = true
 	if !d.expect(n, yamlfile.Scalar, "generalise") {
 		return
@@ -110,7 +110,7 @@ func (d *tableDecoder) generalise(decl *columnDecl, n *node) {
 		"generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
 }
 
-func (d *tableDecoder) jsonKeys(decl *columnDecl, n *node) {
+func (d *tableDecoder) decodeJsonKeys(decl *columnDecl, n *node) {
 	decl.Mask = Keys
 	decl.Keys = d.keysOf(n, "keys", 1)
 }

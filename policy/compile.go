@@ -29,7 +29,7 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	p := &Policy{tableIndex: map[catalog.Name]*Table{}, functionIndex: map[catalog.Name]*Function{}}
 	for _, phase := range []func(*Policy){c.compileTables, c.compileContracts, c.compileServices, c.compileViews} {
 		if phase(p); len(c.errs) > 0 {
-			return c, nil, c.sorted()
+			return c, nil, c.sortedErrors()
 		}
 	}
 	p.warnings, p.withheld, p.disclosures = c.warnings, c.withheldWrites, c.disclosures
@@ -46,7 +46,7 @@ func (c *compiler) compileTables(p *Policy) {
 	c.attributes = p.attributes
 
 	p.limits = c.limits()
-	p.air = c.checkAIR()
+	p.reminder = c.checkReminder()
 	p.operators = c.operators(c.doc.operators)
 	p.channels = c.channels(c.doc.channels)
 	c.declareTables()

@@ -11,19 +11,19 @@ import (
 type Contract struct {
 	Name            string
 	By              string            // the attribute that selects the terms; "": Always applies to every session
-	Values          map[string]*Terms // by the value of By
+	Values          map[string]*Terms // the terms for each value of the attribute By
 	Always          *Terms
-	Governs         []string   // objects; nil: all
+	GovernedObjects []string   // objects; nil: all
 	SeparateVessels [][]string // vessels, of which a statement may read at most one
 
 	place place
-	order []string // of Values, as the policy lists them
+	order []string // the keys of Values in the order of the policy
 }
 
 // Terms are what a contract allows.
 type Terms struct {
 	Nothing  bool
-	Allow    map[string]*Allowance // by object; nil: everything
+	Allow    map[string]*Allowance // what is allowed of each object; nil: everything
 	Except   []string              // objects that are left out, where everything is allowed
 	Requires []Condition
 	Plan     string // an attribute with a list of object:source
@@ -31,7 +31,7 @@ type Terms struct {
 	// an attribute: Rows is for all statements of an agent together, for each of its values; "": for each statement
 	Per        string
 	Statements map[string]string
-	any        *Allowance // for every other object
+	any        *Allowance // what is allowed of every other object
 }
 
 // Allowance says how an object may be read or written.
@@ -71,7 +71,7 @@ func (a *Allowance) allows(source string) bool {
 }
 
 func (c *Contract) governs(object string) bool {
-	return c.Governs == nil || slices.Contains(c.Governs, object)
+	return c.GovernedObjects == nil || slices.Contains(c.GovernedObjects, object)
 }
 
 // terms returns all terms, in the order of the policy.

@@ -100,7 +100,7 @@ func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Objec
 		return nil
 	}
 	if decl.governs != nil {
-		out.Governs = c.objectNames(decl.governs, objects)
+		out.GovernedObjects = c.objectNames(decl.governs, objects)
 	}
 	vessels := []string{}
 	for _, o := range objects {
@@ -194,7 +194,7 @@ func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, 
 		c.fail(a.object.place, closest(a.object.text, append(keys(objects), "any")), "there is no object %q", a.object.text)
 		return
 	}
-	if contract.Governs != nil && !slices.Contains(contract.Governs, o.Name) {
+	if contract.GovernedObjects != nil && !slices.Contains(contract.GovernedObjects, o.Name) {
 		c.fail(a.object.place, "add it to governs", "contract %s does not govern %s", contract.Name, o.Name)
 	}
 	if o.JoinOnly {

@@ -27,17 +27,17 @@ type contractDecl struct {
 
 type termsDecl struct {
 	place
-	value     wordDecl // the value of the attribute
-	nothing   bool
-	allow     []allowDecl // nil: everything
-	allowed   bool        // the key allow is there
-	except    []wordDecl
-	requires  []sqlBlock
-	plan      wordDecl
-	rows      int64
-	per       wordDecl
-	named     []wordDecl // name, with its place
-	templates []string
+	value      wordDecl // the value of the attribute
+	nothing    bool
+	allow      []allowDecl // nil: everything
+	allowGiven bool        // the key allow is there
+	except     []wordDecl
+	requires   []sqlBlock
+	plan       wordDecl
+	rows       int64
+	per        wordDecl
+	named      []wordDecl // name, with its place
+	templates  []string
 }
 
 type allowDecl struct {
@@ -49,7 +49,7 @@ type allowDecl struct {
 // sources are the words for the sources of an access.
 var sources = []string{Metadata, Structured, Vector, Writes}
 
-func (d *contractDecoder) contract(at place, name string, n *node) {
+func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	decl := contractDecl{place: at, name: name}
 	what := "contract " + name
 	if !attributeName.MatchString(name) {
@@ -67,7 +67,7 @@ func (d *contractDecoder) contract(at place, name string, n *node) {
 			return
 		}
 		for i, key := range v.Keys {
-			decl.values = append(decl.values, d.terms(wordDecl{v.KeyAt[i], key}, v.Values[i]))
+			decl.values = append(decl.values, d.decodeTerms(wordDecl{v.KeyAt[i], key}, v.Values[i]))
 		}
 		if len(v.Keys) == 0 {
 			d.fail(v.Place, "list what each value allows", "values is empty")
@@ -101,7 +101,7 @@ func (d *contractDecoder) contract(at place, name string, n *node) {
 				`%s needs "by" and "values" together`, what)
 		case by && terms:
 			d.fail(at, "put them under each value, or into a contract of their own", "%s has terms besides values", what)
-		case !by && !own.allowed:
+		case !by && !own.allowGiven:
 			d.fail(at, `say "allow: everything" if it only adds conditions`, `%s needs "allow"`, what)
 		case !by:
 			own.place = at
@@ -111,16 +111,16 @@ func (d *contractDecoder) contract(at place, name string, n *node) {
 	d.doc.contracts = append(d.doc.contracts, decl)
 }
 
-// terms reads the terms for one value.
-func (d *contractDecoder) terms(value wordDecl, n *node) termsDecl {
+// decodeTerms reads the terms for one value.
+func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	what := "the value " + value.text
 	if n.Kind == yamlfile.Scalar {
-		d.allow(&t, n)
+		d.decodeAllow(&t, n)
 		return t
 	}
 	d.fields(n, what, d.termFields(&t, what))
-	if n.Kind == yamlfile.Mapping && !t.allowed {
+	if n.Kind == yamlfile.Mapping && !t.allowGiven {
 		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, what)
 	}
 	return t
@@ -128,7 +128,7 @@ func (d *contractDecoder) terms(value wordDecl, n *node) termsDecl {
 
 func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 	return map[string]func(*node){
-		"allow":  func(v *node) { d.allow(t, v) },
+		"allow":  func(v *node) { d.decodeAllow(t, v) },
 		"except": func(v *node) { t.except = d.wordsOf(v, "except") },
 		"requires": func(v *node) {
 			items := []*node{v}
@@ -136,7 +136,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 				items = v.Items
 			}
 			for _, item := range items {
-				if b, ok := d.blocks.sql(item.Place, item).(sqlBlock); ok && b.text != "" {
+				if b, ok := d.blocks.decodeSQL(item.Place, item).(sqlBlock); ok && b.text != "" {
 					t.requires = append(t.requires, b)
 				}
 			}
@@ -183,8 +183,8 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 	}
 }
 
-func (d *contractDecoder) allow(t *termsDecl, n *node) {
-	t.allowed = true
+func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
+	t.allowGiven = true
 	if n.Kind == yamlfile.Scalar {
 		switch n.Value {
 		case "everything":
@@ -222,7 +222,7 @@ func (d *contractDecoder) allow(t *termsDecl, n *node) {
 	}
 }
 
-func (d *contractDecoder) object(at place, name string, n *node) {
+func (d *contractDecoder) decodeObject(at place, name string, n *node) {
 	decl := objectDecl{place: at, name: name}
 	what := "object " + name
 	if !attributeName.MatchString(name) {

@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// decoder turns YAML nodes into declarations, and collects every error on the way. It reads what all sections have; each
-// section has a decoder of its own.
+// decoder turns YAML nodes into declarations, and collects every error on the way. It reads what all sections have;
+// each section has a decoder of its own.
 type decoder struct {
-	doc      *Document
-	errs     Errors
-	declared map[string]place // the place of each declared name, such as "tables public.t"
+	doc        *Document
+	errs       Errors
+	declaredAt map[string]place // the place of each declared name, such as "tables public.t"
 
-	included []wordDecl // of the file that is being read
+	includes []wordDecl // the files that the file being read includes
 
-	onKeys func(at place, keys []string) // for a test: called with the keys that a mapping may have
+	onKeys func(at place, keys []string) // a test sets this function to learn the keys that each mapping may have
 }
 
 func (d *decoder) fail(at place, suggestion, format string, args ...any) {
@@ -110,11 +110,11 @@ func (d *decoder) section(n *node, section string, f func(at place, name string,
 	}
 	for i, name := range n.Keys {
 		id := section + " " + name
-		if first, ok := d.declared[id]; ok {
+		if first, ok := d.declaredAt[id]; ok {
 			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", section, name, first.File, first.Line, first.Column)
 			continue
 		}
-		d.declared[id] = n.KeyAt[i]
+		d.declaredAt[id] = n.KeyAt[i]
 		f(n.KeyAt[i], name, n.Values[i])
 	}
 }

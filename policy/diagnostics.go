@@ -10,8 +10,8 @@ import (
 type diagnostics struct {
 	errs           Errors
 	warnings       []*Error
-	withheldWrites []*Error // of the warnings, those about writes that the policy lists and agents are not given
-	disclosures    []*Error // of the warnings, those about what agents learn of hidden rows by writing
+	withheldWrites []*Error // warnings about writes that the policy lists and that agents do not get
+	disclosures    []*Error // warnings about what agents learn of hidden rows by writing
 }
 
 func (c *diagnostics) fail(at place, suggestion, format string, args ...any) {
@@ -30,8 +30,8 @@ func (c *diagnostics) withhold(at place, what, format string, args ...any) {
 	c.warnings, c.withheldWrites = append(c.warnings, said), append(c.withheldWrites, said)
 }
 
-// sorted returns each error once, in the order of the files.
-func (c *diagnostics) sorted() Errors {
+// sortedErrors returns each error once, in the order of the files.
+func (c *diagnostics) sortedErrors() Errors {
 	slices.SortStableFunc(c.errs, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

@@ -14,8 +14,8 @@ type Document struct {
 	objects    []objectDecl
 	contracts  []contractDecl
 	operators  []wordDecl // names of extensions
-	channels   []wordDecl // of LISTEN and NOTIFY
-	air        *airDecl
+	channels   []wordDecl // the channels that agents may name in LISTEN and NOTIFY
+	reminder   *reminderDecl
 	privacy    *privacyDecl
 	sources    *sourcesDecl
 	observe    bool             // mode: observe, for every table without observe: false
@@ -40,7 +40,7 @@ type documentDecoder struct {
 }
 
 func newDocumentDecoder(doc *Document) *documentDecoder {
-	d := &decoder{doc: doc, declared: map[string]place{}}
+	d := &decoder{doc: doc, declaredAt: map[string]place{}}
 	blocks := &blockDecoder{d}
 	return &documentDecoder{d, &tableDecoder{d, blocks}, &attributeDecoder{d, blocks}, &contractDecoder{d, blocks},
 		&functionDecoder{d}, &privacyDecoder{d}}
@@ -73,33 +73,33 @@ type functionDecoder struct{ *decoder }
 // privacyDecoder reads the sections privacy and sources.
 type privacyDecoder struct{ *decoder }
 
-func (d *documentDecoder) root(n *node) {
+func (d *documentDecoder) decodeRoot(n *node) {
 	d.fields(n, "the policy", map[string]func(*node){
 		"version": func(v *node) {
 			if v.Kind != yamlfile.Scalar || v.Value != "1" {
 				d.fail(v.Place, "this pgconsent reads version 1", "unknown version of the policy")
 			}
 		},
-		"include":    d.include,
-		"attributes": func(v *node) { d.section(v, "attributes", d.attributes.attribute) },
-		"tables":     func(v *node) { d.section(v, "tables", d.tables.table) },
-		"mode":       d.mode,
+		"include":    d.decodeInclude,
+		"attributes": func(v *node) { d.section(v, "attributes", d.attributes.decodeAttribute) },
+		"tables":     func(v *node) { d.section(v, "tables", d.tables.decodeTable) },
+		"mode":       d.decodeMode,
 		"functions":  func(v *node) { d.section(v, "functions", d.functions.function) },
 		"views":      func(v *node) { d.section(v, "views", d.functions.view) },
-		"objects":    func(v *node) { d.section(v, "objects", d.contracts.object) },
-		"contracts":  func(v *node) { d.section(v, "contracts", d.contracts.contract) },
+		"objects":    func(v *node) { d.section(v, "objects", d.contracts.decodeObject) },
+		"contracts":  func(v *node) { d.section(v, "contracts", d.contracts.decodeContract) },
 		"operators":  func(v *node) { d.doc.operators = append(d.doc.operators, d.words(v, "operators")...) },
 		"channels":   func(v *node) { d.doc.channels = append(d.doc.channels, d.words(v, "channels")...) },
-		"limits":     d.limits,
-		"air":        d.air,
-		"privacy":    d.privacy.privacy,
-		"sources":    d.privacy.sources,
+		"limits":     d.decodeLimits,
+		"air":        d.decodeReminder,
+		"privacy":    d.privacy.decodePrivacy,
+		"sources":    d.privacy.decodeSources,
 	}, "registry", "tools")
 	d.need(n, "the policy", "version")
 }
 
-// mode reads `mode: observe`, or `mode: enforce`, the default.
-func (d *documentDecoder) mode(n *node) {
+// decodeMode reads `mode: observe`, or `mode: enforce`, the default.
+func (d *documentDecoder) decodeMode(n *node) {
 	var word string
 	d.word(&word, "mode")(n)
 	switch word {

@@ -23,8 +23,8 @@ func (p *Policy) hash() string {
 	for _, l := range p.limits {
 		fmt.Fprintf(h, "limit %s\n", l.describe())
 	}
-	if p.air != nil {
-		fmt.Fprintf(h, "air %q %q\n", p.air.User, p.air.Channel)
+	if p.reminder != nil {
+		fmt.Fprintf(h, "air %q %q\n", p.reminder.User, p.reminder.Channel)
 	}
 	for _, t := range p.tables {
 		t.describe(h)
@@ -127,7 +127,7 @@ func (o *Object) describe(w io.Writer) {
 }
 
 func (c *Contract) describe(w io.Writer) {
-	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.Governs, c.Governs == nil, c.SeparateVessels)
+	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.GovernedObjects, c.GovernedObjects == nil, c.SeparateVessels)
 	for i, t := range c.terms() {
 		value := ""
 		if c.By != "" {

@@ -48,7 +48,7 @@ type ContractDecision struct {
 	Missing  bool   `json:"missing,omitempty"` // the attribute has no value
 	Verdict  string `json:"verdict"`           // allow, deny, or none: it governs no object that the statement reads or writes
 	Allows   string `json:"allows,omitempty"`
-	Quota    *Quota `json:"-"` // of an allowed statement whose rows are counted
+	Quota    *Quota `json:"-"` // the quota that the rows of an allowed statement count towards; nil: none
 }
 
 // Quota bounds the rows of a statement, and the rows of all statements of an agent for one value of an attribute.
@@ -60,14 +60,14 @@ type Quota struct {
 	contract string // the contract's title in a refusal
 }
 
-// Exceeded is the refusal of a statement that may return more rows than are left.
-func (q *Quota) Exceeded(left int64) *sqlstate.Error {
+// ExceededRefusal is the refusal of a statement that may return more rows than are left.
+func (q *Quota) ExceededRefusal(left int64) *sqlstate.Error {
 	if left <= 0 {
-		return denied("%s: at most %d rows per %s, and they have been taken", q.contract, q.AtMost, q.Per).
+		return contractRefusal("%s: at most %d rows per %s, and they have been taken", q.contract, q.AtMost, q.Per).
 			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There "+
 				"are new ones with the next %s.", q.Per)
 	}
-	return denied("%s: at most %d rows per %s, and fewer are left", q.contract, q.AtMost, q.Per).
+	return contractRefusal("%s: at most %d rows per %s, and fewer are left", q.contract, q.AtMost, q.Per).
 		WithHint("Write LIMIT %d or less.", left)
 }
 
@@ -94,7 +94,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 	}
 	for _, a := range s.Accesses {
 		if a.Source == Calls {
-			refuse(denied("function %s may not be called: the policy does not say what it reads", a.Relation).
+			refuse(contractRefusal("function %s may not be called: the policy does not say what it reads", a.Relation).
 				WithHint("The DBA says it under functions: reads, with the tables and their sources, or nothing."))
 			continue
 		}
@@ -117,14 +117,14 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 	}
 	for _, t := range objects {
 		if !t.object.JoinOnly && !slices.ContainsFunc(p.contracts, func(c *Contract) bool { return c.governs(t.object.Name) }) {
-			refuse(denied("no contract allows %s", t.describe()).
+			refuse(contractRefusal("no contract allows %s", t.describe()).
 				WithHint("The DBA names the objects that a contract governs under governs, all if there is none."))
 		}
 	}
 	return decisions, first
 }
 
-func denied(format string, args ...any) *sqlstate.Error {
+func contractRefusal(format string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonContract, format, args...)
 }
 
@@ -140,11 +140,11 @@ func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
 			t.object.Name, strings.Join(p.selectableObjects(), ", "), t.object.Name)
 		switch {
 		case t.Written || t.Source == Vector:
-			return denied("%s may be joined, and nothing else", t.describe()).WithHint("%s", hint)
+			return contractRefusal("%s may be joined, and nothing else", t.describe()).WithHint("%s", hint)
 		case !others || !t.Joined:
-			return denied("%s may only be joined to another object, on a key of it", t.describe()).WithHint("%s", hint)
+			return contractRefusal("%s may only be joined to another object, on a key of it", t.describe()).WithHint("%s", hint)
 		case t.Output:
-			return denied("%s may only be joined: its columns may not be returned", t.describe()).WithHint("%s", hint)
+			return contractRefusal("%s may only be joined: its columns may not be returned", t.describe()).WithHint("%s", hint)
 		}
 	}
 	return nil

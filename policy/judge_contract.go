@@ -24,7 +24,7 @@ func (c *Contract) judge(s Statement, all []objectAccess, values map[string]stri
 		d.Allows = terms.describe(c)
 	}
 	var objects []objectAccess
-	only := true // it reads nothing but join_only objects
+	only := true // the statement reads nothing but join_only objects
 	for _, t := range all {
 		if c.governs(t.object.Name) {
 			objects = append(objects, t)
@@ -53,21 +53,21 @@ func (c *Contract) title(d ContractDecision) string {
 	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
 }
 
-// check holds a statement to the terms of a contract. joinOnly is true if the statement reads nothing but objects that may
-// only be joined.
+// check holds a statement to the terms of a contract. joinOnly is true if the statement reads nothing but objects that
+// may only be joined.
 func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
 	values map[string]string) *sqlstate.Error {
 	first := objects[0]
 	switch {
 	case d.Missing:
-		return denied("contract %s allows nothing: the session has no %s", c.Name, c.By).
+		return contractRefusal("contract %s allows nothing: the session has no %s", c.Name, c.By).
 			WithHint("The attribute %s decides what may be retrieved, and it has no value in this session now. "+
 				"The DBA finds under attributes in the policy where it comes from.", c.By)
 	case terms == nil:
-		return denied("%s: nothing is allowed", c.title(d)).WithHint("The contract lists %s, and no other value of %s.",
+		return contractRefusal("%s: nothing is allowed", c.title(d)).WithHint("The contract lists %s, and no other value of %s.",
 			strings.Join(c.order, ", "), c.By)
 	case terms.Nothing:
-		return denied("%s: nothing may be retrieved; this statement would %s: %s", c.title(d), first.action(), first.describe()).
+		return contractRefusal("%s: nothing may be retrieved; this statement would %s: %s", c.title(d), first.action(), first.describe()).
 			WithHint("At %s %s the contract allows nothing at all.", c.By, d.Value)
 	}
 	for _, t := range objects {
@@ -91,12 +91,12 @@ func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects 
 	}
 	if len(terms.Statements) > 0 && !slices.ContainsFunc(keys(terms.Statements),
 		func(name string) bool { return slices.Contains(s.NamedStatements, terms.Statements[name]) }) {
-		return denied("%s: the statement is none of those that the contract allows", c.title(d)).
+		return contractRefusal("%s: the statement is none of those that the contract allows", c.title(d)).
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
 				"parameters.", strings.Join(keys(terms.Statements), ", "))
 	}
 	if _, known := values[terms.Per]; terms.Per != "" && !known && !joinOnly {
-		return denied("%s: rows are counted per %s, and the session has none", c.title(d), terms.Per).
+		return contractRefusal("%s: rows are counted per %s, and the session has none", c.title(d), terms.Per).
 			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the "+
 				"policy where it comes from.", terms.Per)
 	}
@@ -110,19 +110,19 @@ func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects 
 func (c *Contract) checkObject(terms *Terms, d ContractDecision, t objectAccess) *sqlstate.Error {
 	allowed := terms.of(t.object.Name)
 	if allowed == nil || !allowed.allows(t.Source) {
-		return denied("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.action()).
+		return contractRefusal("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.action()).
 			WithHint("Here it allows %s.", d.Allows)
 	}
 	if allowed.Columns == nil {
 		return nil
 	}
 	if t.Columns == nil {
-		return denied("%s: this statement reads all columns of %s", c.title(d), t.describe()).
+		return contractRefusal("%s: this statement reads all columns of %s", c.title(d), t.describe()).
 			WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
 	}
 	for _, column := range t.Columns {
 		if !slices.Contains(allowed.Columns, column) {
-			return denied("%s: column %q of %s is not allowed", c.title(d), column, t.describe()).
+			return contractRefusal("%s: column %q of %s is not allowed", c.title(d), column, t.describe()).
 				WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Contract) checkRequires(terms *Terms, d ContractDecision, values map[st
 	for _, r := range terms.Requires {
 		world := predicate.World{Attributes: values, Sealed: true, Now: time.Now()}
 		if !predicate.Eval(r.Rule, predicate.Row{}, world) {
-			return denied("%s: a condition of the contract does not hold in this session", c.title(d)).
+			return contractRefusal("%s: a condition of the contract does not hold in this session", c.title(d)).
 				WithHint("It requires more of a session than its %s; the DBA finds the condition under requires "+
 					"in the policy.", orElse(c.By, "attributes"))
 		}
@@ -151,7 +151,7 @@ func (c *Contract) checkVessels(d ContractDecision, objects []objectAccess) *sql
 				continue
 			}
 			if seen != nil && seen.object.Vessel != t.object.Vessel {
-				return denied("%s: %s and %s may not be in one statement: their vessels are %s and %s",
+				return contractRefusal("%s: %s and %s may not be in one statement: their vessels are %s and %s",
 					c.title(d), seen.describe(), t.describe(), seen.object.Vessel, t.object.Vessel).
 					WithHint("Read each vessel in a statement of its own.")
 			}
@@ -166,7 +166,7 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 	values map[string]string) *sqlstate.Error {
 	value, ok := values[attribute]
 	if !ok {
-		return denied("%s: there is no plan", c.title(d)).
+		return contractRefusal("%s: there is no plan", c.title(d)).
 			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
 	}
 	plan := strings.Split(value, ",")
@@ -184,7 +184,7 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 		}
 		entry := t.object.Name + ":" + t.Source
 		if !slices.Contains(plan, entry) && !(t.Source == Metadata && slices.Contains(plan, t.object.Name+":"+Structured)) {
-			return denied("%s: %s is not in the plan; this statement would %s", c.title(d), t.describe(), t.action()).
+			return contractRefusal("%s: %s is not in the plan; this statement would %s", c.title(d), t.describe(), t.action()).
 				WithHint("The plan of this session lists %s.", orElse(strings.Join(plan, ", "), "nothing"))
 		}
 	}
@@ -197,7 +197,7 @@ func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, ob
 	if s.PlainSelect && !through && s.Limit >= 0 && s.Limit <= rows {
 		return nil
 	}
-	return denied("%s: at most %d rows, as they are", c.title(d), rows).
+	return contractRefusal("%s: at most %d rows, as they are", c.title(d), rows).
 		WithHint("Write SELECT columns FROM a table, with joins, conditions and an order if need be, and LIMIT %d or less.", rows)
 }
 

@@ -47,7 +47,7 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	}
 	for _, t := range objects {
 		if !t.object.JoinOnly && !slices.ContainsFunc(p.contracts, func(c *Contract) bool { return c.governs(t.object.Name) }) {
-			return denied("no contract allows %s", t.describe()), ""
+			return contractRefusal("no contract allows %s", t.describe()), ""
 		}
 	}
 	if unsure != "" {

@@ -122,8 +122,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	return out
 }
 
-// keyAction returns what a foreign key does to the rows that refer to a row whose given columns change, nil: which is
-// deleted; and the columns that it sets.
+// keyAction returns what a foreign key does to referring rows if the columns keys of the target row change, and which
+// columns of the referring rows it sets. keys is nil if the target row is deleted.
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
 	what, changed = key.OnUpdate, key.Columns
 	if keys == nil {

@@ -14,7 +14,7 @@ func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *cata
 	}
 	if !decl.accepts(acceptConflicts) {
 		for _, key := range c.graph.uniqueKeys(t.relation) {
-			if slices.Contains(key.Columns, column.Name) && !decl.collidesInSight(key, t.rows, t.relation) {
+			if slices.Contains(key.Columns, column.Name) && !decl.collidesWithVisibleRow(key, t.rows, t.relation) {
 				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
 					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]", true
 			}

@@ -11,9 +11,10 @@ import (
 // values, or be truncated.
 var uniqueFunctions = []string{"nextval", "gen_random_uuid", "uuidv4", "uuidv7"}
 
-// hasUniqueDefault tells whether a column's default gives each row a value of its own: a sequence, a random UUID, the
-// clock in full, or code of the owner or of an extension, which is not known (decision 0007). Constants can be equal in
-// other rows, and so can what PostgreSQL's functions make of the clock, of random numbers or of the session.
+// hasUniqueDefault tells whether a column's default gives each row a value of its own. A sequence, a random UUID and
+// the full clock do. So do, by assumption, functions of the owner and of extensions (decision 0007). A constant can be
+// equal in other rows. So can the result of another function of PostgreSQL that uses the clock, random numbers or the
+// session.
 func hasUniqueDefault(column *catalog.Column) bool {
 	source, err := sqltext.Scan(column.Default)
 	if err != nil {

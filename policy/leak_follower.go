@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// warnFollowers warns of rows that are deleted or changed along with a row that agents write, by way of rows that they do
-// not see. Which rows follow tells that there are hidden rows between, and what these refer to. keys are the columns of
-// the written row that may change; nil: the row is deleted.
+// warnFollowers warns of rows that are deleted or changed along with a row that agents write, by way of rows that they
+// do not see. Which rows follow tells that there are hidden rows between, and what these refer to. keys are the columns
+// of the written row that may change; nil: the row is deleted.
 func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
 	w := &followerWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
@@ -96,7 +96,8 @@ func (w *followerWalk) follow(at follower, by referringKey) {
 	}
 }
 
-// warnShownKeys warns of columns of a foreign key that agents do not see, although they see what becomes of the row.
+// warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. ON DELETE and ON UPDATE
+// change or delete those rows, and so tell agents what the columns hold.
 func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
 	for _, t := range shows {
 		name := w.shownKeyColumn(t, by.key, changed)
@@ -157,7 +158,7 @@ func (c *referrerLeaks) referrersShowWith(target *catalog.Relation, by referring
 					return false
 				}
 				_, open := part.(predicate.Open)
-				return !open && !ruleAsks(t, partThroughKey(part, by, t.relation))
+				return !open && !ruleHasPart(t, partThroughKey(part, by, t.relation))
 			})
 		})
 	})
@@ -186,8 +187,8 @@ func (c *referrerLeaks) targetShowsFor(target *catalog.Relation, by referringKey
 	})
 }
 
-// ruleAsks tells whether a condition is part of a table's rule.
-func ruleAsks(t *policyTable, part predicate.Node) bool {
+// ruleHasPart tells whether a condition is part of a table's rule.
+func ruleHasPart(t *policyTable, part predicate.Node) bool {
 	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows),
 		func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
 }
@@ -212,7 +213,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 // must read only columns of the key, and values that are equal must be identical; else nil.
 func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relation) predicate.Node {
 	columns, known := predicate.RowColumns(part)
-	if !known || len(columns) == 0 || !readsNamedColumns(part, nil) {
+	if !known || len(columns) == 0 || !readsOnlyNamedColumns(part, nil) {
 		return nil
 	}
 	to, alike := map[string]string{}, true

@@ -83,10 +83,10 @@ func collidesUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, senda
 	return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !fixed(name) })
 }
 
-// collidesInSight tells whether a row with which a new row collides is certainly visible. This holds if the rule reads
-// only columns of the key: then it gives the same answer for both rows, and the new row is visible, or it would have
-// been refused before its key was looked at.
-func (d *writeDecl) collidesInSight(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
+// collidesWithVisibleRow tells whether a row with which a new row collides is certainly visible. This holds if the rule
+// reads only columns of the key: then it gives the same answer for both rows, and the new row is visible, or it would
+// have been refused before its key was looked at.
+func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		own := predicate.Own{}
 		switch n := part.(type) {
@@ -116,18 +116,18 @@ func (d *writeDecl) collidesInSight(key catalog.Key, rows predicate.Node, r *cat
 // stamped column is not: the rule's condition on it does not apply to new rows.
 func (d *writeDecl) keyDecides(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
-	return known && len(columns) > 0 && readsNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
+	return known && len(columns) > 0 && readsOnlyNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
 		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
 		return !hasExactEquality(r.Column(name)) || stamped || !slices.Contains(key.Equal, name)
 	})
 }
 
-// readsNamedColumns tells whether a part of a rule depends on nothing of the row of r itself but the columns that it
+// readsOnlyNamedColumns tells whether a part of a rule depends on nothing of the row of r itself but the columns that it
 // names, and not on whether the row is there: links that lead nowhere from a free key may lead from the key of a hidden
 // row to subjects who have not consented. r is nil for a row that is there.
-func readsNamedColumns(n predicate.Node, r *catalog.Relation) bool {
+func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	all := func(parts []predicate.Node) bool {
-		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsNamedColumns(part, r) })
+		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsOnlyNamedColumns(part, r) })
 	}
 	switch n := n.(type) {
 	case predicate.Own, predicate.Tenant, predicate.Status, predicate.Grant, predicate.SQL, predicate.Visible:
@@ -139,7 +139,7 @@ func readsNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	case predicate.Any:
 		return all(n)
 	case predicate.Not:
-		return readsNamedColumns(n.Node, r)
+		return readsOnlyNamedColumns(n.Node, r)
 	}
 	return false
 }

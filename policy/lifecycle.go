@@ -15,7 +15,7 @@ type Lifecycle struct {
 	Subject   string            // the column with the registry's id of the person whom a row is about
 	At        string            // the column with the row's time; "": rows have no age
 	Anonymise bool              // rows are made anonymous by Columns and stay; else they are deleted
-	Columns   []LifecycleColumn // in the table's order
+	Columns   []LifecycleColumn // the columns, in the order of the table
 	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.Forever]: none.
 	HiddenFromDay int
 }
@@ -26,7 +26,7 @@ type LifecycleColumn struct {
 	Value         string   // a fixed value, as text
 	After         int      // the last full day of a countdown on which the column is unchanged
 	Categories    []string // the column's categories: it changes at once if a TEMPORARY subject does not list them
-	Subject       bool     // it is the column that names the subject
+	Subject       bool     // the column names the subject
 }
 
 // hidesEnded tells whether a rule hides every row of a subject whose consent has ended.

@@ -13,7 +13,7 @@ import (
 type Cascade struct {
 	With, Table *catalog.Relation
 	Origin      *predicate.Origin   // how rows of Table are made from rows of With; nil: Key applies
-	Key         *catalog.ForeignKey // of Table, with ON DELETE CASCADE
+	Key         *catalog.ForeignKey // the foreign key of Table with ON DELETE CASCADE
 }
 
 // Cascades returns what is deleted with what, in the order of the files.

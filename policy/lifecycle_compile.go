@@ -97,7 +97,8 @@ func (c *lifecycleCompiler) checkHidden(decl *lifecycleDecl, t *Table, l *Lifecy
 	return false
 }
 
-// warnCascades warns of rows that go with the table's rows by a foreign key.
+// warnCascades warns of tables whose rows ON DELETE CASCADE deletes together with rows of this table, even if agents
+// may see those rows.
 func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relation) {
 	for _, other := range c.snap.Relations() {
 		for _, key := range other.ForeignKeys {
@@ -133,7 +134,8 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	}
 }
 
-// lifecycleColumn checks one column: its new value fits its type, and agents do not see it any more when it changes.
+// decodeLifecycleColumn checks one column: its new value fits its type, and agents do not see it any more when it
+// changes.
 func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, failed := t.Relation, len(c.errs)
 	column := c.ruleColumn(d.place, r, d.Name)

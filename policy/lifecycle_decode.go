@@ -32,7 +32,7 @@ type lifecycleColumnDecl struct {
 	after int
 }
 
-func (d *tableDecoder) lifecycle(at place, n *node) *lifecycleDecl {
+func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
 	decl := &lifecycleDecl{place: at}
 	d.fields(n, "lifecycle", map[string]func(*node){
 		"subject": d.wordAt(&decl.subject, &decl.subjectAt, "subject"),
@@ -51,13 +51,13 @@ func (d *tableDecoder) lifecycle(at place, n *node) *lifecycleDecl {
 				return
 			}
 			for i, name := range v.Keys {
-				decl.columns = append(decl.columns, d.lifecycleColumn(v.KeyAt[i], name, v.Values[i]))
+				decl.columns = append(decl.columns, d.decodeLifecycleColumn(v.KeyAt[i], name, v.Values[i]))
 			}
 		},
 		"counts": func(v *node) {
 			decl.counts = &countsDecl{place: v.Place}
 			d.fields(v, "counts", map[string]func(*node){
-				"where":   func(v *node) { decl.counts.where = d.blocks.blocks(v, "where") },
+				"where":   func(v *node) { decl.counts.where = d.blocks.decodeBlocks(v, "where") },
 				"columns": func(v *node) { decl.counts.columns = d.words(v, "columns") },
 			})
 			d.need(v, "counts", "where", "columns")
@@ -67,7 +67,7 @@ func (d *tableDecoder) lifecycle(at place, n *node) *lifecycleDecl {
 	return decl
 }
 
-func (d *tableDecoder) lifecycleColumn(at place, name string, n *node) lifecycleColumnDecl {
+func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lifecycleColumnDecl {
 	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, after: anonymousAfter}
 	what := "column " + name
 	d.fields(n, what, map[string]func(*node){
@@ -80,7 +80,7 @@ func (d *tableDecoder) lifecycleColumn(at place, name string, n *node) lifecycle
 				}})
 				return
 			}
-			d.mask(&decl.columnDecl, v)
+			d.decodeMask(&decl.columnDecl, v)
 		},
 		"after": func(v *node) { decl.after = d.days(v, "after") },
 	})

@@ -56,21 +56,21 @@ type limitDecl struct {
 	Limit
 }
 
-// limits reads one mapping of limits, or a list of them.
-func (d *documentDecoder) limits(n *node) {
+// decodeLimits reads one mapping of limits, or a list of them.
+func (d *documentDecoder) decodeLimits(n *node) {
 	if n.Kind == yamlfile.List {
 		for _, item := range n.Items {
-			d.limit(item)
+			d.decodeLimit(item)
 		}
 		if len(n.Items) == 0 {
 			d.fail(n.Place, "leave limits out for none", "limits is empty")
 		}
 		return
 	}
-	d.limit(n)
+	d.decodeLimit(n)
 }
 
-func (d *documentDecoder) limit(n *node) {
+func (d *documentDecoder) decodeLimit(n *node) {
 	decl := limitDecl{place: n.Place}
 	before := len(d.errs)
 	number := func(into *int, what string) func(*node) {

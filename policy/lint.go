@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintContext is what is known besides the document and the catalog. The zero value knows nothing.
+// LintContext holds facts for warnings beyond the document and the catalog. The zero value holds none.
 type LintContext struct {
 	// the attributes of each agent's credential, by the agent's name; nil: not known
 	Agents          map[string]map[string]string
@@ -18,7 +18,7 @@ type LintContext struct {
 	FunctionUses    []catalog.Use       // relations that functions read and write, as far as they are known
 	// tells whether a statement with this operator's name is refused, since pgconsent does not know the operator; nil:
 	// not known
-	UnknownOperator func(*catalog.Operator) bool
+	IsUnknownOperator func(*catalog.Operator) bool
 
 	Triggers []catalog.Trigger // triggers that run with the rights of the writing role
 	Defaults []catalog.Default // column defaults that call a SECURITY DEFINER function
@@ -57,7 +57,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ..
 
 func newLinter(c *compiler, p *Policy, context LintContext) *linter {
 	return &linter{resolver: c.resolver, rules: c.rules, policy: p, context: context,
-		neverShows: map[catalog.Name]*reason{}, proposed: map[string]bool{}, reported: map[Error]bool{}}
+		neverShows: map[catalog.Name]*reason{}, proposedIndexes: map[string]bool{}, reportedErrors: map[Error]bool{}}
 }
 
 func (l *linter) sorted() []*Error {
@@ -70,13 +70,13 @@ func (l *linter) sorted() []*Error {
 // linter finds what is allowed and unwise in a policy.
 type linter struct {
 	*resolver
-	rules      *ruleCompiler
-	policy     *Policy
-	context    LintContext
-	neverShows map[catalog.Name]*reason // by table
-	proposed   map[string]bool          // CREATE INDEX statements that were proposed
-	findings   []*Error
-	reported   map[Error]bool
+	rules           *ruleCompiler
+	policy          *Policy
+	context         LintContext
+	neverShows      map[catalog.Name]*reason // why no row of a table ever shows, by table
+	proposedIndexes map[string]bool          // CREATE INDEX statements that were proposed
+	findings        []*Error
+	reportedErrors  map[Error]bool
 }
 
 // reason says why a rule never holds.
@@ -88,8 +88,8 @@ type reason struct {
 // warn reports each warning once.
 func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	w := at.Errorf(suggestion, format, args...)
-	if !l.reported[*w] {
-		l.reported[*w] = true
+	if !l.reportedErrors[*w] {
+		l.reportedErrors[*w] = true
 		l.findings = append(l.findings, w)
 	}
 }

@@ -54,7 +54,7 @@ func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
 	var holds predicate.Node
 	if q.rows != nil {
 		holds = l.meaningOf(q.rows, table)
-		l.linkIndexes(q.rows, table)
+		l.checkLinkIndexes(q.rows, table)
 	}
 	if len(columns) > 0 {
 		l.needBTree(q.tableAt, table, holds, columns...)
@@ -86,7 +86,7 @@ func (l *linter) ruleIndexes(rows block, r *catalog.Relation) {
 	if !found && len(links) > 0 && !slices.ContainsFunc(links, served) {
 		l.needBTree(linksAt[0], r, whole, linkFromColumns(links[0])...)
 	}
-	l.linkIndexes(rows, r)
+	l.checkLinkIndexes(rows, r)
 }
 
 // linkFromColumns returns the row's own columns from which a link starts.
@@ -98,16 +98,16 @@ func linkFromColumns(n predicate.Visible) []string {
 	return out
 }
 
-// linkIndexes goes through all blocks, since links are followed wherever they are.
-func (l *linter) linkIndexes(b block, row *catalog.Relation) {
+// checkLinkIndexes goes through all blocks, since links are followed wherever they are.
+func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
 		for _, part := range b.parts {
-			l.linkIndexes(part, row)
+			l.checkLinkIndexes(part, row)
 		}
 	case anyBlock:
 		for _, part := range b.parts {
-			l.linkIndexes(part, row)
+			l.checkLinkIndexes(part, row)
 		}
 	case consentBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok {
@@ -124,7 +124,7 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 			for i, step := range n.Steps {
 				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
-			record := b.recorded.record
+			record := b.records.record
 			l.needIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
 			if g := n.Record.Guardians; g != nil {
 				l.needIDIndex(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
@@ -136,7 +136,7 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 				l.needBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			for _, part := range b.where {
-				l.linkIndexes(part, n.Table())
+				l.checkLinkIndexes(part, n.Table())
 			}
 		}
 	case visibleBlock:
@@ -145,7 +145,7 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 		}
 	case notBlock:
 		if b.part != nil {
-			l.linkIndexes(b.part, row)
+			l.checkLinkIndexes(b.part, row)
 		}
 	case sharedBlock:
 		l.revokedIndexes(b, row)
@@ -161,26 +161,26 @@ func (l *linter) revokedIndexes(b sharedBlock, row *catalog.Relation) {
 	}
 	for _, part := range n {
 		link, ok := part.(predicate.Visible)
-		if !ok || b.revoked == "" {
+		if !ok || b.revokedColumn == "" {
 			continue
 		}
 		r := link.Relation
-		named := func(columns []string) bool { return slices.Contains(columns, b.revoked) }
+		named := func(columns []string) bool { return slices.Contains(columns, b.revokedColumn) }
 		fits := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return named(i.Columns) }) ||
 			slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool { return implies(r, link.Rows, i.Where) })
 		if fits {
 			continue
 		}
-		where := catalog.QuoteIdent(b.revoked) + " IS NULL"
-		if c := r.Column(b.revoked); c != nil && c.Type == "boolean" {
-			where = "NOT " + catalog.QuoteIdent(b.revoked)
+		where := catalog.QuoteIdent(b.revokedColumn) + " IS NULL"
+		if c := r.Column(b.revokedColumn); c != nil && c.Type == "boolean" {
+			where = "NOT " + catalog.QuoteIdent(b.revokedColumn)
 		}
 		var key []string
 		for _, name := range stepColumns(predicate.Step{Column: link.Column, And: link.And}) {
 			key = append(key, catalog.QuoteIdent(name))
 		}
 		l.proposeIndex(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
-			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revoked)
+			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revokedColumn)
 	}
 	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implies(row, n, i.Where) }) {
 		l.needBTree(b.activeAt, row, n, b.active)
@@ -308,13 +308,13 @@ func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message strin
 		return
 	}
 	sql := "CREATE INDEX CONCURRENTLY ON " + r.Name.SQL() + " " + what + ";"
-	if r.Kind == catalog.PartitionedTable { // which cannot be indexed concurrently
+	if r.Kind == catalog.PartitionedTable { // PostgreSQL cannot index a partitioned table concurrently.
 		sql = "CREATE INDEX ON " + r.Name.SQL() + " " + what + ";"
 	}
-	if l.proposed[sql] {
+	if l.proposedIndexes[sql] {
 		return
 	}
-	l.proposed[sql] = true
+	l.proposedIndexes[sql] = true
 	suggestion := sql
 	if r.Kind == catalog.PartitionedTable {
 		suggestion += " it locks out writers: index each partition CONCURRENTLY before"

@@ -94,12 +94,12 @@ func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64,
 		l.warn(b.place, b.withMaterialize(),
 			"about %s rows of %s are asked about one by one, whether everybody has agreed: the answer can be stored "+
 				"beside each; who changes their mind then changes about %s of these",
-			roughly(rows), row.Name, roughly(max(1, links/subjects)))
+			roundedText(rows), row.Name, roundedText(max(1, links/subjects)))
 	}
 }
 
-// roughly writes an estimate with two significant digits.
-func roughly(n float64) string {
+// roundedText writes an estimate with two significant digits.
+func roundedText(n float64) string {
 	scale := 1.0
 	for n/scale >= 100 {
 		scale *= 10

@@ -8,11 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkOperators warns of operators that have names of PostgreSQL's own, and of which pgconsent does not know what they
-// do. The types of the operands decide which operator a statement means, so every statement with such a name is
-// refused.
+// checkOperators warns of operators that have names of PostgreSQL, and of which pgconsent does not know what they do.
+// The types of the operands decide which operator a statement means, so every statement with such a name is refused.
 func (l *linter) checkOperators() {
-	if l.context.UnknownOperator == nil {
+	if l.context.IsUnknownOperator == nil {
 		return
 	}
 	type owner struct{ extension, schema string }
@@ -21,7 +20,7 @@ func (l *linter) checkOperators() {
 	for _, o := range l.snap.Operators() {
 		of := owner{o.Extension, o.Name.Schema}
 		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
-			!l.context.UnknownOperator(o) || l.policy.OperatorsOf(o.Extension) {
+			!l.context.IsUnknownOperator(o) || l.policy.OperatorsOf(o.Extension) {
 			continue
 		}
 		if names[of] == nil {

@@ -15,10 +15,10 @@ func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *reason {
 		if !ok {
 			continue
 		}
-		if w := l.whyNeverWord(b.granted.isAt, n.Relation, b.granted.column, b.granted.is); w != nil {
+		if w := l.whyNeverWord(b.grantedStatus.isAt, n.Relation, b.grantedStatus.column, b.grantedStatus.is); w != nil {
 			return w
 		}
-		if w := whyAlwaysRevoked(b.revokedAt, n.Relation, b.revoked); w != nil {
+		if w := whyAlwaysRevoked(b.revokedAt, n.Relation, b.revokedColumn); w != nil {
 			return w
 		}
 	}
@@ -35,15 +35,15 @@ func whyAlwaysRevoked(at place, record *catalog.Relation, name string) *reason {
 
 // whyRecordNever returns why no record of consent ever counts.
 func (l *linter) whyRecordNever(b consentBlock) *reason {
-	if b.recorded == nil || b.recorded.record == nil {
+	if b.records == nil || b.records.record == nil {
 		return nil
 	}
-	decl := b.recorded.record
+	decl := b.records.record
 	record := l.tableNamed(decl.place, decl.table)
 	if record == nil {
 		return nil
 	}
-	if w := whyAlwaysRevoked(decl.place, record, decl.revoked); w != nil {
+	if w := whyAlwaysRevoked(decl.place, record, decl.revokedColumn); w != nil {
 		return w
 	}
 	return l.whyNever(allBlock{place: decl.place, parts: decl.where}, record)

@@ -14,8 +14,8 @@ import (
 
 // Bounds of a policy's files.
 const (
-	maxFile  = 1 << 20
-	maxFiles = 500
+	maxFileBytes = 1 << 20
+	maxFiles     = 500
 )
 
 // Load reads a policy from a file or a folder, and the files that these include. In a folder it reads every .yaml and
@@ -58,7 +58,7 @@ type loader struct {
 	*documentDecoder
 	rootFolder string // included files must be beneath it
 	files      int
-	done       map[string]bool // by path, symbolic links resolved
+	done       map[string]bool // the files that are read already, by path without symbolic links
 	watch      *Watch
 }
 
@@ -124,8 +124,8 @@ func (l *loader) file(path string, chain []string) error {
 
 // read decodes a file, then the files that it includes. A policy from memory has no chain, and includes no files.
 func (l *loader) read(file string, data []byte, chain []string) {
-	if len(data) > maxFile {
-		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFile)
+	if len(data) > maxFileBytes {
+		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFileBytes)
 		return
 	}
 	root, errs := fileFormat.Parse(file, data)
@@ -137,9 +137,9 @@ func (l *loader) read(file string, data []byte, chain []string) {
 		l.fail(place{File: file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
 		return
 	}
-	l.included = nil
-	l.documentDecoder.root(root)
-	for _, w := range l.included {
+	l.includes = nil
+	l.documentDecoder.decodeRoot(root)
+	for _, w := range l.includes {
 		if chain == nil {
 			l.fail(w.place, "", "only a file can include others")
 			continue
@@ -148,8 +148,8 @@ func (l *loader) read(file string, data []byte, chain []string) {
 	}
 }
 
-// include notes the paths and patterns of a file.
-func (d *documentDecoder) include(n *node) { d.included = d.words(n, "include") }
+// decodeInclude notes the paths and patterns of a file.
+func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.words(n, "include") }
 
 // follow reads the files that an entry of include names.
 func (l *loader) follow(w wordDecl, dir string, chain []string) {

@@ -6,10 +6,10 @@ import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 type Object struct {
 	Name       string
 	Relation   catalog.Name
-	Vessel     string   // what stores the object, by a name of the policy; "": none
+	Vessel     string   // the policy's name of the store that holds the object; "": none
 	Metadata   []string // columns
 	Embeddings []string // columns
-	JoinOnly   bool     // it may be joined on a key; conditions may use its columns, and results may not
+	JoinOnly   bool     // statements may join the object on a key and use its columns in conditions, but not return them
 }
 
 // Object returns the object that a table, or the parent of a partition, is; nil: none.

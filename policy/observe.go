@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// observe reads `observe: true` or `observe: false` of a table.
-func (d *tableDecoder) observe(decl *tableDecl, n *node) {
+// decodeObserve reads `observe: true` or `observe: false` of a table.
+func (d *tableDecoder) decodeObserve(decl *tableDecl, n *node) {
 	if !d.expect(n, yamlfile.Scalar, "observe") {
 		return
 	}

@@ -26,7 +26,7 @@ type Policy struct {
 	tables     []*Table
 	functions  []*Function
 	operators  []string // names of extensions
-	channels   []string // of LISTEN and NOTIFY, sorted
+	channels   []string // the channels that agents may name in LISTEN and NOTIFY, sorted
 	views      []*View
 	children   []*Child
 	attributes []Attribute
@@ -34,10 +34,10 @@ type Policy struct {
 
 	expressions map[string]string // the text of each attribute's expression
 
-	limits  []Limit
-	air     *AIR
-	subject string
-	purpose string
+	limits   []Limit
+	reminder *ReminderAttributes
+	subject  string
+	purpose  string
 
 	derivations []Derivation
 	cascades    []Cascade
@@ -51,7 +51,7 @@ type Policy struct {
 	privacy *Privacy
 	sources *Sources
 
-	objects    map[catalog.Name]*Object // with their partitions and children
+	objects    map[catalog.Name]*Object // the objects, also by the names of their partitions and children
 	objectList []*Object
 	contracts  []*Contract
 }
@@ -133,7 +133,7 @@ type Function struct {
 	Name      catalog.Name
 	Overloads []*catalog.Function
 	Pins      []Pin
-	Reads     []FunctionReads // what it reads, as the policy declares it; nil: not declared
+	Reads     []FunctionReads // what the policy declares that the function reads; nil: nothing is declared
 	Tool      *Tool           // its tool of MCP; nil: it has none
 }
 
@@ -146,11 +146,11 @@ type Pin struct {
 // Attribute is a fact about a session, with which rules compare rows.
 type Attribute struct {
 	Name   string
-	Type   string // as the policy writes it, such as uuid, text or bigint
+	Type   string // the type as the policy writes it, such as uuid, text or bigint
 	Source string // credential, set, query or expression
 
 	Optional bool   // a session may lack it: then predicates hide the rows that need it
-	Setting  string // for source set: the setting, in lower case, in which the session claims a value
+	Setting  string // the setting, in lower case, by which the session claims a value of an attribute with the source set
 	Audit    Recording
 }
 

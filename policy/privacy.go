@@ -17,7 +17,7 @@ type Privacy struct {
 	Setting string   // the setting by which a session enters a context
 	All     string   // the word for everybody; "": there is none
 
-	Memories  []*Memories // in the order of the policy
+	Memories  []*Memories // the tables of memories, in the order of the policy
 	Stores    *Stores     // nil: the store of a memory is its owner's id
 	Contexts  *Contexts   // nil: there are none
 	Consents  *Consents

@@ -44,7 +44,7 @@ type columnMapDecl struct {
 	columns map[string]wordDecl
 }
 
-func (d *privacyDecoder) privacy(n *node) {
+func (d *privacyDecoder) decodePrivacy(n *node) {
 	if d.doc.privacy != nil {
 		d.fail(n.Place, "", "privacy is there already, at %s:%d:%d", d.doc.privacy.File, d.doc.privacy.Line, d.doc.privacy.Column)
 		return
@@ -66,27 +66,29 @@ func (d *privacyDecoder) privacy(n *node) {
 				return
 			}
 			for _, item := range v.Items {
-				decl.memories = append(decl.memories, d.memories(item))
+				decl.memories = append(decl.memories, d.decodeMemories(item))
 			}
 			if len(v.Items) == 0 {
 				d.fail(v.Place, "name a table", "memories is empty")
 			}
 		},
-		"stores": func(v *node) { decl.stores = d.columnMap(v, "stores", []string{"id", "owner"}) },
+		"stores": func(v *node) { decl.stores = d.decodeColumnMap(v, "stores", []string{"id", "owner"}) },
 		"contexts": func(v *node) {
-			decl.contexts = d.columnMap(v, "contexts", []string{"store", "name", "participants"}, "defaults")
+			decl.contexts = d.decodeColumnMap(v, "contexts", []string{"store", "name", "participants"}, "defaults")
 		},
 		"consents": func(v *node) {
-			decl.consents = d.columnMap(v, "consents", []string{"store", "grantor", "grantee"}, "scope", "given", "revoked", "expires")
+			decl.consents = d.decodeColumnMap(v, "consents", []string{"store", "grantor", "grantee"}, "scope", "given", "revoked", "expires")
 		},
-		"guardians":  func(v *node) { decl.guardians = d.columnMap(v, "guardians", []string{"store", "subject", "guardian"}) },
-		"generalize": func(v *node) { decl.generalize = d.generalize(v) },
+		"guardians": func(v *node) {
+			decl.guardians = d.decodeColumnMap(v, "guardians", []string{"store", "subject", "guardian"})
+		},
+		"generalize": func(v *node) { decl.generalize = d.decodeGeneralize(v) },
 	})
 	d.need(n, "privacy", "entity", "memories")
 	d.doc.privacy = decl
 }
 
-func (d *privacyDecoder) generalize(n *node) *generalizeDecl {
+func (d *privacyDecoder) decodeGeneralize(n *node) *generalizeDecl {
 	out := &generalizeDecl{place: n.Place}
 	d.fields(n, "generalize", map[string]func(*node){
 		"into": func(v *node) {
@@ -94,9 +96,9 @@ func (d *privacyDecoder) generalize(n *node) *generalizeDecl {
 			d.word(&out.into.text, "into")(v)
 		},
 		"link": func(v *node) {
-			out.link = d.columnMap(v, "link", []string{"store", "made", "source"}, "kind", "note", "at")
+			out.link = d.decodeColumnMap(v, "link", []string{"store", "made", "source"}, "kind", "note", "at")
 		},
-		"aliases": func(v *node) { out.aliases = d.columnMap(v, "aliases", []string{"store", "subject", "alias"}) },
+		"aliases": func(v *node) { out.aliases = d.decodeColumnMap(v, "aliases", []string{"store", "subject", "alias"}) },
 	})
 	d.need(n, "generalize", "into", "link")
 	return out
@@ -104,7 +106,7 @@ func (d *privacyDecoder) generalize(n *node) *generalizeDecl {
 
 var memoryColumns = []string{"store", "content", "subjects", "grants"}
 
-func (d *privacyDecoder) memories(n *node) memoriesDecl {
+func (d *privacyDecoder) decodeMemories(n *node) memoriesDecl {
 	out := memoriesDecl{columnMapDecl: columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}}
 	known := d.columnMapKeys(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
 	known["tables"] = func(v *node) {
@@ -128,7 +130,7 @@ func (d *privacyDecoder) memories(n *node) memoriesDecl {
 	return out
 }
 
-func (d *privacyDecoder) columnMap(n *node, what string, must []string, may ...string) *columnMapDecl {
+func (d *privacyDecoder) decodeColumnMap(n *node, what string, must []string, may ...string) *columnMapDecl {
 	out := &columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}
 	known := d.columnMapKeys(out, append(slices.Clone(must), may...))
 	known["table"] = func(v *node) {

@@ -33,7 +33,8 @@ func (x *mappedTable) table(decl *columnMapDecl, used bool) *catalog.Relation {
 	return x.relation
 }
 
-// column finds a column that callers see unchanged; "": the policy names none.
+// column returns the column that the policy names for one part of a record, after a check that callers see it unmasked;
+// "": the policy names none.
 func (x *mappedTable) column(name string) string {
 	w, ok := x.decl.columns[name]
 	if !ok || w.text == "" || x.names.ruleColumn(w.place, x.relation, w.text) == nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// resolver finds what names of a document mean: tables, columns and types of the database, and the attributes and tables
-// that the document declares.
+// resolver finds what names of a document mean: tables, columns and types of the database, and the attributes and
+// tables that the document declares.
 type resolver struct {
 	*diagnostics
 	doc        *Document
 	snap       *catalog.Snapshot
 	attributes []Attribute
 	tables     map[catalog.Name]*policyTable
-	order      []catalog.Name // of tables, as the document lists them
+	order      []catalog.Name // the tables in the order of the document
 }
 
 // declareTables resolves the names of the tables, so that rules may refer to other tables.

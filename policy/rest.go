@@ -32,7 +32,7 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 		}
 		c, _, err := compile(&left, snap, options)
 		if err != nil {
-			problems = c.sorted()
+			problems = c.sortedErrors()
 			for _, e := range problems {
 				i := slices.IndexFunc(doc.views, func(d viewDecl) bool { return d.place == sectionOf(sections, e) })
 				if i >= 0 && !readsGone(snap, doc.views[i].name, gone) {

@@ -78,7 +78,7 @@ func trueOrEmpty(is bool) string {
 
 // parts are the contract's terms by the value that selects them.
 func (c *Contract) parts() map[string]string {
-	out := map[string]string{"": descriptionOf(c.describe), "by": c.By, "governs": strings.Join(c.Governs, ", ")}
+	out := map[string]string{"": descriptionOf(c.describe), "by": c.By, "governs": strings.Join(c.GovernedObjects, ", ")}
 	var apart []string
 	for _, group := range c.SeparateVessels {
 		apart = append(apart, strings.Join(group, " and "))

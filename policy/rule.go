@@ -9,7 +9,7 @@ type Rule struct {
 	Line, Column int
 	Block        string // the block's name; "all" for a list of blocks
 	Node         predicate.Node
-	Parts        []*Rule // of all, any and not, in their order; not the conditions on rows of other tables
+	Parts        []*Rule // the parts of all, any and not, in order, without conditions on rows of other tables
 	contract     bool    // a contract has added it
 }
 

@@ -52,10 +52,10 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 		of := c.checkStatusColumn(b.columnAt.Or(b.place), b.isAt.Or(b.place), row, b.column, b.is)
 		return predicate.Status{Column: b.column, Is: b.is, Of: of}
 	case consentBlock:
-		if b.recorded != nil && b.recorded.registry != nil {
+		if b.records != nil && b.records.registry != nil {
 			return c.consentByRegistry(b, row)
 		}
-		if b.recorded != nil {
+		if b.records != nil {
 			return c.consentByRecord(b, row)
 		}
 		return c.consentByStatus(b, row)

@@ -9,20 +9,20 @@ type shape struct {
 	of   func() *shape
 	kind shapeKind
 
-	keys    []key      // for a mapping with fixed keys
-	must    []string   // keys that must be there
-	either  [][]string // instead of must: all keys of one of these lists
-	one     bool       // exactly one key must be there
-	names   string     // for a mapping with free keys: the pattern of the keys, "" for any
-	values  *shape     // of a mapping with free keys, and of a list
+	keys    []key      // the keys of a mapping with fixed keys
+	must    []string   // keys that a mapping must have
+	either  [][]string // lists of keys; a mapping must have all keys of one of the lists
+	one     bool       // a mapping must have exactly one key
+	names   string     // the pattern of the keys of a mapping with free keys; "": any key
+	values  *shape     // the shape of the values of a mapping with free keys, or of the items of a list
 	some    bool       // the list or mapping has at least one entry
 	single  bool       // the mapping has exactly one entry
 	words   []string   // the word is one of these
 	any     []*shape   // the value has one of these shapes
-	example string     // for a word
-	least   int        // for a number; 0 means 1
-	most    int        // for a number, or the entries of a mapping; 0: any
-	pattern string     // for a text
+	example string     // an example of the word
+	least   int        // the smallest number; 0 means 1
+	most    int        // the largest number, or the largest number of entries of a mapping; 0: any
+	pattern string     // the pattern of a text
 }
 
 type key struct {

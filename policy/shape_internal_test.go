@@ -142,7 +142,7 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%q: the decoder knows the keys %v, policy/shape.go describes %v", s.doc, known, described)
 			}
 		}
-		d.root(root)
+		d.decodeRoot(root)
 		for _, err := range d.errs {
 			if strings.Contains(err.Message, "unknown key") || strings.Contains(err.Message, "not in this version") ||
 				strings.Contains(err.Message, "must be a") {

@@ -36,7 +36,7 @@ type sourcesDecl struct {
 	names                          []string
 }
 
-func (d *privacyDecoder) sources(n *node) {
+func (d *privacyDecoder) decodeSources(n *node) {
 	decl := sourcesDecl{place: n.Place, pathAt: n.Place, tableAt: n.Place, keyAt: n.Place, bodyAt: n.Place}
 	d.fields(n, "sources", map[string]func(*node){
 		"path":  d.wordAt(&decl.path, &decl.pathAt, "path"),

@@ -15,10 +15,10 @@ import (
 // closed, and everything else is an error. Nothing on the list can raise an error on some row, act, read another table,
 // or mean something else under other settings of the session.
 type sqlExpression struct {
-	names      *resolver
-	row        *catalog.Relation
-	where      func(location int32) place
-	readsValue bool // the expression names a column or an attribute
+	names                  *resolver
+	row                    *catalog.Relation
+	where                  func(location int32) place
+	namesColumnOrAttribute bool // the expression names a column or an attribute
 }
 
 // operand is an expression with its kind.
@@ -115,7 +115,7 @@ func (x *sqlExpression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 		return x.fail(n.Location, suggestion, "%s.%s is %s, which sql does not compare", x.row.Name, column.Name,
 			withArticle(column.Type))
 	}
-	x.readsValue = true
+	x.namesColumnOrAttribute = true
 	return operand{out, out.Kind, n.Location}, true
 }
 
@@ -239,7 +239,7 @@ func (x *sqlExpression) nullTestOperand(n *sqltext.Node) (operand, bool) {
 			return operand{}, false
 		}
 		if _, compared := x.names.expressionColumn(column); !compared && x.names.isScalar(column) {
-			x.readsValue = true
+			x.namesColumnOrAttribute = true
 			return operand{predicate.Column{Name: column.Name, Kind: predicate.Opaque}, predicate.Opaque, ref.Location}, true
 		}
 	}

@@ -60,7 +60,7 @@ func (x *sqlExpression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 		}
 	}
 	out.Kind = kind
-	x.readsValue = true
+	x.namesColumnOrAttribute = true
 	return operand{out, kind, n.Location}, true
 }
 

@@ -220,8 +220,8 @@ func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 		predicate.Bool, n.Location}, true
 }
 
-// maxPattern bounds the length of a LIKE pattern.
-const maxPattern = 1000
+// maxPatternBytes bounds the length of a LIKE pattern.
+const maxPatternBytes = 1000
 
 func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	a, ok := x.expr(n.Lexpr)
@@ -238,9 +238,9 @@ func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	}
 	text := pattern.Sval.Sval
 	backslashes := len(text) - len(strings.TrimRight(text, `\`))
-	if backslashes%2 == 1 || len(text) > maxPattern {
+	if backslashes%2 == 1 || len(text) > maxPatternBytes {
 		return x.fail(n.Location, "it would raise an error on some row",
-			"a LIKE pattern does not end in a backslash, and is not longer than %d bytes", maxPattern)
+			"a LIKE pattern does not end in a backslash, and is not longer than %d bytes", maxPatternBytes)
 	}
 	var out predicate.Expr = predicate.Like{A: a.Expr, Pattern: text}
 	if negated {

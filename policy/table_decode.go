@@ -29,7 +29,7 @@ type tableDecl struct {
 // tableKeys are keys of a table that people also write elsewhere.
 var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
 
-func (d *tableDecoder) table(at place, name string, n *node) {
+func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 	decl := tableDecl{place: at, name: name}
 	what := "table " + name
 	if n.Kind == yamlfile.List && slices.Contains([]string{"rows", "columns", "write"}, name) {
@@ -48,13 +48,13 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 		return
 	}
 	d.fields(n, what, map[string]func(*node){
-		"rows":    func(v *node) { d.rows(&decl, v) },
-		"columns": func(v *node) { decl.columns = d.columns(v) },
-		"write":   func(v *node) { decl.write = d.write(v) },
-		"observe": func(v *node) { d.observe(&decl, v) },
+		"rows":    func(v *node) { d.decodeRows(&decl, v) },
+		"columns": func(v *node) { decl.columns = d.decodeColumns(v) },
+		"write":   func(v *node) { decl.write = d.decodeWrite(v) },
+		"observe": func(v *node) { d.decodeObserve(&decl, v) },
 
-		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.Place, v) },
-		"audit":     func(v *node) { d.tableAudit(&decl, v) },
+		"aggregate": func(v *node) { decl.aggregate = d.decodeAggregate(v.Place, v) },
+		"audit":     func(v *node) { d.decodeTableAudit(&decl, v) },
 		"approximate": func(v *node) {
 			word := ""
 			d.word(&word, "approximate")(v)
@@ -64,8 +64,8 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 					"unknown word %q in approximate", word)
 			}
 		},
-		"consent":   func(v *node) { decl.consent = d.blocks.consent(v.Place, v) },
-		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.Place, v) },
+		"consent":   func(v *node) { decl.consent = d.blocks.decodeConsent(v.Place, v) },
+		"lifecycle": func(v *node) { decl.lifecycle = d.decodeLifecycle(v.Place, v) },
 	}, "source", "limit")
 	d.need(n, what, "rows")
 	if none, _ := decl.rows.(noneBlock); none.list && decl.aggregate == nil {
@@ -74,11 +74,11 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 	d.doc.tables = append(d.doc.tables, decl)
 }
 
-// rows reads the rule of a table, or rows: none.
-func (d *tableDecoder) rows(decl *tableDecl, n *node) {
+// decodeRows reads the rule of a table, or rows: none.
+func (d *tableDecoder) decodeRows(decl *tableDecl, n *node) {
 	none := n.Kind == yamlfile.Scalar && n.Value == "none" || n.Kind == yamlfile.List && len(n.Items) == 0
 	if !none {
-		decl.rows = d.blocks.rows(n)
+		decl.rows = d.blocks.decodeRows(n)
 		return
 	}
 	decl.noRows, decl.rows = &n.Place, noneBlock{n.Place, n.Kind == yamlfile.List}

@@ -14,13 +14,13 @@ import (
 type Tool struct {
 	Name        string
 	Description string
-	Arguments   []ToolArgument // in the function's order
+	Arguments   []ToolArgument // the arguments, in the order of the function
 }
 
 // ToolArgument is an argument of a tool. Pinned arguments are left out.
 type ToolArgument struct {
 	Name        string
-	Type        string // as the catalog writes it
+	Type        string // the type as the catalog writes it
 	Description string
 	Optional    bool // the function has a default for it
 }

@@ -53,16 +53,16 @@ func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	}
 }
 
-// maxNesting bounds the depth of views that read views.
-const maxNesting = 32
+// maxViewDepth bounds the depth of views that read views.
+const maxViewDepth = 32
 
 // copyView returns a view with its queries; nil after an error. It copies the views beneath it first.
 func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
 	if v, ok := p.View(r.Name); ok {
 		return v
 	}
-	if depth > maxNesting {
-		c.fail(decl.place, "", "view %s reads views more than %d deep", decl.name, maxNesting)
+	if depth > maxViewDepth {
+		c.fail(decl.place, "", "view %s reads views more than %d deep", decl.name, maxViewDepth)
 		return nil
 	}
 	v := &View{Relation: r}

@@ -14,7 +14,7 @@ type Write struct {
 	Insert, Update, Delete bool
 
 	Insertable  []string // the columns that an INSERT may name, with stamped ones, in the table's order
-	CopyColumns []string // of these, the columns that COPY FROM may name: without identity columns
+	CopyColumns []string // the insertable columns that COPY FROM may name: identity columns are left out
 	Updatable   []string // the columns that an UPDATE may set
 	Stamps      []Stamp
 	Notices     []string // what an INSERT raises where the agent sends another value than a stamp's

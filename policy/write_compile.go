@@ -17,8 +17,8 @@ type writeCompiler struct {
 	referrers *referrerLeaks
 }
 
-// compile compiles what agents may change of a table, when its own rule and those of all other tables are compiled. nil:
-// nothing.
+// compile compiles what agents may change of a table, when its own rule and those of all other tables are compiled.
+// nil: nothing.
 func (c *writeCompiler) compile(t *policyTable) *Write {
 	decl := t.decl.write
 	if decl == nil || !c.isWritable(decl, t) {
@@ -101,7 +101,7 @@ func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyT
 	r := t.relation
 	for _, key := range c.graph.uniqueKeys(r) {
 		if out.Insert && !decl.accepts(acceptConflicts) && collidesUnsent(decl, key, r, sendable) &&
-			!decl.collidesInSight(key, t.rows, r) {
+			!decl.collidesWithVisibleRow(key, t.rows, r) {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
 				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden "+
 					"row exists", r.Name, key.Name)
@@ -200,8 +200,8 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 	}
 }
 
-// judgedColumns are the columns that the table's rule and the check read, with the columns from which these are computed.
-// known is false if they read something else besides.
+// judgedColumns are the columns that the table's rule and the check read, with the columns from which these are
+// computed. known is false if they read something else besides.
 func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged []string, known bool) {
 	judged, known = predicate.RowColumns(t.rows)
 	for _, b := range []block{decl.check, decl.ownRows("update")} {
@@ -242,9 +242,9 @@ func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable,
 
 // checks compiles what a new row and a changed row must be.
 //
-// A stamp overrules what the table's rule says about its column: a person that an agent creates is pending, although only
-// those who have granted show. It overrules only a condition that must hold by itself, not one of several ways to be
-// visible.
+// A stamp overrules what the table's rule says about its column: a person that an agent creates is pending, although
+// only those who have granted show. It overrules only a condition that must hold by itself, not one of several ways to
+// be visible.
 func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	stamps, overruled := stampConditions(out.Stamps)
 	var insert predicate.All
@@ -264,7 +264,7 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	if decl.check != nil {
 		check := c.rules.compileBlock(decl.check, t.relation)
 		insert, update = append(insert, check), append(update, check)
-		out.AffectsOtherRules = asksWhoAsks(check)
+		out.AffectsOtherRules = dependsOnMoreThanRow(check)
 	}
 	if b := decl.ownRows("insert"); b != nil {
 		insert = append(insert, c.rules.compileBlock(b, t.relation))
@@ -272,7 +272,7 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	if b := decl.ownRows("update"); b != nil {
 		out.UpdateRows = c.rules.compileBlock(b, t.relation)
 		update = append(update, out.UpdateRows)
-		out.AffectsOtherRules = out.AffectsOtherRules || asksWhoAsks(out.UpdateRows)
+		out.AffectsOtherRules = out.AffectsOtherRules || dependsOnMoreThanRow(out.UpdateRows)
 	}
 	if b := decl.ownRows("delete"); b != nil {
 		out.DeleteRows = c.rules.compileBlock(b, t.relation)
@@ -280,8 +280,9 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 	out.InsertCheck, out.UpdateCheck = insert, update
 }
 
-// asksWhoAsks tells whether a condition on a row may depend on more than the row: on the session, or on other tables.
-func asksWhoAsks(n predicate.Node) bool {
+// dependsOnMoreThanRow tells whether a condition on a row may depend on more than the row: on the session, or on other
+// tables.
+func dependsOnMoreThanRow(n predicate.Node) bool {
 	_, own := predicate.RowColumns(n)
 	return !own || len(predicate.Attributes(n)) > 0
 }

@@ -51,13 +51,13 @@ func (d *writeDecl) names(column string) bool {
 	return slices.ContainsFunc(d.columns, func(w wordDecl) bool { return w.text == column })
 }
 
-// write reads the section write of a table.
-func (d *tableDecoder) write(n *node) *writeDecl {
+// decodeWrite reads the section write of a table.
+func (d *tableDecoder) decodeWrite(n *node) *writeDecl {
 	decl := &writeDecl{place: n.Place, allColumns: true, own: map[string]commandDecl{}}
 	command := func(name string) func(*node) {
 		return func(v *node) {
 			own := commandDecl{place: v.Place}
-			d.fields(v, name, map[string]func(*node){"rows": func(v *node) { own.rows = d.blocks.rows(v) }})
+			d.fields(v, name, map[string]func(*node){"rows": func(v *node) { own.rows = d.blocks.decodeRows(v) }})
 			d.need(v, name, "rows")
 			decl.own[name] = own
 		}
@@ -74,14 +74,14 @@ func (d *tableDecoder) write(n *node) *writeDecl {
 		"accept": func(v *node) {
 			decl.accept = d.words(v, "accept", acceptConflicts, acceptReferences, acceptSequences, acceptValues)
 		},
-		"check": func(v *node) { decl.check = d.blocks.rows(v) },
-		"lists": func(v *node) { decl.lists = d.lists(v) },
+		"check": func(v *node) { decl.check = d.blocks.decodeRows(v) },
+		"lists": func(v *node) { decl.lists = d.decodeLists(v) },
 		"stamp": func(v *node) {
 			if !d.expect(v, yamlfile.Mapping, "stamp") {
 				return
 			}
 			for i, column := range v.Keys {
-				decl.stamps = append(decl.stamps, d.stamp(v.KeyAt[i], column, v.Values[i]))
+				decl.stamps = append(decl.stamps, d.decodeStamp(v.KeyAt[i], column, v.Values[i]))
 			}
 		},
 	})
@@ -89,12 +89,12 @@ func (d *tableDecoder) write(n *node) *writeDecl {
 	return decl
 }
 
-func (d *tableDecoder) stamp(at place, column string, n *node) stampDecl {
+func (d *tableDecoder) decodeStamp(at place, column string, n *node) stampDecl {
 	s := stampDecl{place: at, column: column, valueAt: n.Place}
 	d.fields(n, "stamp", map[string]func(*node){
 		"attribute": d.word(&s.attribute, "attribute"),
 		"value":     d.word(&s.value, "value"),
-		"unless":    func(v *node) { s.unless = d.blocks.rows(v) },
+		"unless":    func(v *node) { s.unless = d.blocks.decodeRows(v) },
 	})
 	if n.Kind == yamlfile.Mapping && (s.attribute == "") == (s.value == "") {
 		d.fail(n.Place, "write { attribute: name } or { value: word }", "a stamp is an attribute or a value")

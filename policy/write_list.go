@@ -15,9 +15,9 @@ type listDecl struct {
 	place
 	column    string
 	from      []sourceDecl
-	fromGiven bool // from is there, maybe empty
+	fromGiven bool // the key from is given, maybe with an empty list
 	narrow    bool
-	wider     block
+	widerRows block
 	chain     *chainDecl
 }
 
@@ -40,7 +40,7 @@ type sourceDecl struct {
 	when    block
 }
 
-func (d *tableDecoder) lists(n *node) []listDecl {
+func (d *tableDecoder) decodeLists(n *node) []listDecl {
 	if !d.expect(n, yamlfile.Mapping, "lists") {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (d *tableDecoder) lists(n *node) []listDecl {
 					return
 				}
 				for _, item := range v.Items {
-					decl.from = append(decl.from, d.source(item))
+					decl.from = append(decl.from, d.decodeSource(item))
 				}
 			},
 			"narrow": func(v *node) {
@@ -63,7 +63,7 @@ func (d *tableDecoder) lists(n *node) []listDecl {
 				}
 				decl.narrow = true
 			},
-			"wider": func(v *node) { decl.wider = d.blocks.rows(v) },
+			"wider": func(v *node) { decl.widerRows = d.blocks.decodeRows(v) },
 			"chain": func(v *node) {
 				chain := &chainDecl{place: v.Place}
 				d.fields(v, "chain", map[string]func(*node){
@@ -78,7 +78,7 @@ func (d *tableDecoder) lists(n *node) []listDecl {
 			d.fail(decl.chain.place, "say from: [] if nothing else gives a new row its list",
 				"chain bounds what from gives, and there is none")
 		}
-		if decl.wider != nil && !decl.narrow && !decl.fromGiven {
+		if decl.widerRows != nil && !decl.narrow && !decl.fromGiven {
 			d.fail(decl.place, "say narrow: true, or from", "wider is what permits more than a bound, and there is none")
 		}
 		out = append(out, decl)
@@ -86,15 +86,15 @@ func (d *tableDecoder) lists(n *node) []listDecl {
 	return out
 }
 
-func (d *tableDecoder) source(n *node) sourceDecl {
+func (d *tableDecoder) decodeSource(n *node) sourceDecl {
 	s := sourceDecl{place: n.Place}
 	d.fields(n, "from", map[string]func(*node){
 		"table": d.word(&s.table, "table"),
 		"match": func(v *node) { s.match = d.pairs(v, "match") },
-		"where": func(v *node) { s.where = d.blocks.blocks(v, "where") },
+		"where": func(v *node) { s.where = d.blocks.decodeBlocks(v, "where") },
 		"lists": func(v *node) { s.columns = d.words(v, "lists") },
 		"ids":   func(v *node) { s.ids = d.words(v, "ids") },
-		"when":  func(v *node) { s.when = d.blocks.rows(v) },
+		"when":  func(v *node) { s.when = d.blocks.decodeRows(v) },
 	})
 	switch {
 	case len(s.columns)+len(s.ids) == 0:
@@ -125,9 +125,9 @@ func (c *writeCompiler) listBounds(decl *writeDecl, r *catalog.Relation) []predi
 				b.From = append(b.From, source)
 			}
 		}
-		if l.wider != nil {
+		if l.widerRows != nil {
 			c.rules.judgesElements = true
-			b.Wider = c.rules.compileCondition(l.wider, r)
+			b.Wider = c.rules.compileCondition(l.widerRows, r)
 			c.rules.judgesElements = false
 		}
 		if l.chain != nil {

@@ -17,12 +17,12 @@ const (
 
 // The bounds of what is read before a client is known.
 const (
-	maxStartup = 10_000  // as in PostgreSQL
-	maxLogin   = 10_000  // a password message
-	maxToken   = 8 << 10 // a token in it, as package identity takes it
+	maxStartupBytes  = 10_000  // as in PostgreSQL
+	maxPasswordBytes = 10_000  // a password message
+	maxTokenBytes    = 8 << 10 // a token in it, as package identity takes it
 	// of a password that is too long, so much is read and thrown away, so that its sender reads the answer
-	maxDiscarded = 64 << 10
-	maxCancel    = 4 + 4 + 4 + 256
+	maxDiscardedBytes = 64 << 10
+	maxCancelBytes    = 4 + 4 + 4 + 256
 )
 
 // admit reads up to and including the startup message. It returns nil and no error for a client that sent a cancel
@@ -65,10 +65,10 @@ func (c *conn) admit() (*startup, error) {
 			}
 
 		default:
-			packet := make([]byte, length) // bounded by maxStartup
+			packet := make([]byte, length) // bounded by maxStartupBytes
 			copy(packet, head[:])
 			if _, err := io.ReadFull(c.client, packet[8:]); err != nil {
-				return nil, truncated(err)
+				return nil, truncatedError(err)
 			}
 			return parseStartup(packet)
 		}
@@ -78,21 +78,21 @@ func (c *conn) admit() (*startup, error) {
 // readStartupHead reads the rest of a packet's head, of which the first byte is read, and returns the packet's length.
 func (c *conn) readStartupHead(head []byte) (length int, err error) {
 	if _, err := io.ReadFull(c.client, head[1:4]); err != nil {
-		return 0, truncated(err)
+		return 0, truncatedError(err)
 	}
 	length = int(binary.BigEndian.Uint32(head))
-	if length < 8 || length > maxStartup {
+	if length < 8 || length > maxStartupBytes {
 		return 0, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of startup packet").
 			WithHint("This port speaks the PostgreSQL protocol.")
 	}
 	if _, err := io.ReadFull(c.client, head[4:8]); err != nil {
-		return 0, truncated(err)
+		return 0, truncatedError(err)
 	}
 	return length, nil
 }
 
-// truncated is the error of a client that closed the connection in the middle of a packet.
-func truncated(err error) error {
+// truncatedError is the error of a client that closed the connection in the middle of a packet.
+func truncatedError(err error) error {
 	if err == io.ErrUnexpectedEOF || err == io.EOF {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "incomplete startup packet")
 	}

@@ -21,26 +21,26 @@ type answers struct {
 	*session
 	relay
 
-	head entry // that the answers belong to; nil: to be looked up
+	head entry // the entry that the answers belong to; nil: it must be looked up
 	tail messageTail
 
 	farewell bool          // the server has told the client why it ends the session
 	drained  bool          // the session is idle, and the proxy drains
 	late     bool          // the server goes on with a transaction that begins after the seal has expired
-	sealCode sqlstate.Code // of the server's error to a seal
+	sealCode sqlstate.Code // the SQLSTATE of the server's error for a seal
 
-	descriptions map[string][]byte // of the columns of prepared statements, by their texts, where keys of rows are recorded
+	descriptions map[string][]byte // the columns of prepared statements, by text, if the audit records keys of their rows
 
-	cut      resultCut
-	retried  retriedAnswer
-	outcomes outcomes
-	inside   bool // the client has a message in part
+	cut           resultCut
+	retriedAnswer retriedAnswer
+	outcomes      outcomes
+	inside        bool // the client has a message in part
 }
 
-// messageTail is what is still to come of a message in progress.
+// messageTail is the part of a message in progress that has not arrived yet.
 type messageTail struct {
 	bytes   int
-	columns int  // of a RowDescription
+	columns int  // the number of columns of the last RowDescription
 	skip    bool // the message is not relayed
 }
 
@@ -49,7 +49,7 @@ func (s *session) relayAnswers() *sqlstate.Error {
 	o := answers{session: s, relay: relay{source: newSource(s.upstream), to: newSink(s.client)}}
 	defer o.release()
 	defer func() {
-		if o.retried.pending {
+		if o.retriedAnswer.pending {
 			o.retry.leave()
 		}
 	}()
@@ -65,7 +65,7 @@ func (s *session) relayAnswers() *sqlstate.Error {
 		}
 		o.outcomes.read = time.Now()
 		err := o.scan()
-		o.outcomes.returned()
+		o.outcomes.reportReturned()
 		writeErr := o.flush()
 		o.outcomes.record(o.server.metrics)
 		if writeErr != nil {
@@ -76,10 +76,10 @@ func (s *session) relayAnswers() *sqlstate.Error {
 		}
 		switch {
 		case o.late && o.tail.bytes == 0:
-			s.stop(sealExpired())
+			s.stop(sealExpiredError())
 			return nil
 		case o.drained:
-			return errShutdown()
+			return shutdownError()
 		}
 	}
 }
@@ -87,11 +87,11 @@ func (s *session) relayAnswers() *sqlstate.Error {
 // flush writes what passes of the chunk to the client.
 func (o *answers) flush() error {
 	var err error
-	if b := o.passed(); len(b) > 0 {
+	if b := o.passedBytes(); len(b) > 0 {
 		o.retry.writes.Add(1)
 		err = o.to.write(b)
 	}
-	o.retried.others = false
+	o.retriedAnswer.others = false
 	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.inside {
 		o.inside = inside
 		o.setBroken(inside)
@@ -101,8 +101,8 @@ func (o *answers) flush() error {
 
 var errOutOfTurn = errors.New("an answer of the server belongs to no message")
 
-// desync is the end of a session in which the two sides no longer agree on which message is answered.
-func desync(cause error) *sqlstate.Error {
+// desyncError is the end of a session in which the two sides no longer agree on which message is answered.
+func desyncError(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "internal error in pgconsent").
 		WithHint("The operator of pgconsent finds the cause in its log.").WithCause(cause)
 }
@@ -148,7 +148,7 @@ func (o *answers) message() (more bool, _ *sqlstate.Error) {
 	typ := b[0]
 	size := int64(binary.BigEndian.Uint32(b[1:]))
 	if size < 4 || size > maxAnswer {
-		return false, desync(errors.New("invalid length of a server's message"))
+		return false, desyncError(errors.New("invalid length of a server's message"))
 	}
 	whole := int(size) + 1
 	if !o.isReadWhole(typ) {
@@ -184,7 +184,7 @@ func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Err
 	if typ == 'T' {
 		switch {
 		case whole < descriptionHeader:
-			return false, desync(errDescription)
+			return false, desyncError(errDescription)
 		case len(b) < descriptionHeader:
 			return true, nil // and it fits
 		}
@@ -208,7 +208,7 @@ func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Err
 		n = descriptionHeader
 		o.tail.columns = int(binary.BigEndian.Uint16(b[headerSize:]))
 		if o.tail.columns == 0 && whole > n {
-			return false, desync(errDescription)
+			return false, desyncError(errDescription)
 		}
 	}
 	o.tail.bytes = whole - n
@@ -240,12 +240,12 @@ func (o *answers) succeed() {
 func (o *answers) answer(typ byte, length int) *sqlstate.Error {
 	e := o.current()
 	if e == nil || e.base().refusal != nil {
-		return desync(errOutOfTurn)
+		return desyncError(errOutOfTurn)
 	}
 	o.tail.skip = e.base().own || o.cut.of != nil
 	known, err := e.answer(o, typ, length)
 	if err == nil && !known {
-		return desync(errOutOfTurn)
+		return desyncError(errOutOfTurn)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	failure := encode(&pgx3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "22012", Message: "division by zero"})
 	ready := encode(&pgx3.ReadyForQuery{TxStatus: 'I'})
 	refused := func(e entry) entry {
-		e.base().refusal = newRefusal(noStatement("x"))
+		e.base().refusal = newRefusal(noStatementError("x"))
 		return e
 	}
 	for name, c := range map[string]struct {
@@ -96,10 +96,10 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 		"behind a COPY": func(e entry) {
 			e.base().verdict = copying
 			if x := e.exec(); x != nil {
-				x.completed = 1
+				x.completedStatements = 1
 			}
 		},
-		"refused": func(e entry) { e.base().refusal = newRefusal(noStatement("x")) },
+		"refused": func(e entry) { e.base().refusal = newRefusal(noStatementError("x")) },
 		"described in part": func(e entry) {
 			if d, ok := e.(*describeEntry); ok {
 				d.parameters = true
@@ -197,7 +197,7 @@ func TestAsidesOfTheServer(t *testing.T) {
 		"a setting of ours":             {encode(&pgx3.ParameterStatus{Name: settingSeal, Value: "hidden"}), never},
 		"a setting named like a listed": {encode(&pgx3.ParameterStatus{Name: "timezone_abbreviations", Value: "hidden"}), never},
 	}
-	for _, name := range reported {
+	for _, name := range reportedSettings {
 		asides["the setting "+name] = aside{encode(&pgx3.ParameterStatus{Name: name, Value: "x"}), passes}
 	}
 	state := func(sent ...entry) func(*answers) {

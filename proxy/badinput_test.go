@@ -125,8 +125,8 @@ func (m rawMessage) Encode(dst []byte) ([]byte, error) {
 	return appendMessage(dst, m.typ, []byte(m.body)), nil
 }
 
-// TestFatalMessages: what cannot be framed, or may not be sent, ends the session with an error, after the answers to what
-// came before.
+// TestFatalMessages: what cannot be framed, or may not be sent, ends the session with an error, after the answers to
+// what came before.
 func TestFatalMessages(t *testing.T) {
 	p := start(t)
 	head := func(typ byte, n uint32) []byte { return binary.BigEndian.AppendUint32([]byte{typ}, n) }
@@ -135,7 +135,7 @@ func TestFatalMessages(t *testing.T) {
 		code string
 	}{
 		"2 GiB query":        {head('Q', 1<<31-1), "08P01"},
-		"execute too long":   {head('E', maxSmall+5), "08P01"},
+		"execute too long":   {head('E', maxOtherBytes+5), "08P01"},
 		"negative":           {head('Q', 0xffffffff), "08P01"},
 		"shorter than 4":     {head('Q', 3), "08P01"},
 		"zero":               {head('S', 0), "08P01"},
@@ -172,7 +172,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 		nc := p.bare(t)
 		_, _ = nc.Write([]byte{0x7f, 0xff, 0xff, 0xff})
 		c := p.raw(t)
-		_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'B'}, maxBind))
+		_, _ = c.Write(binary.BigEndian.AppendUint32([]byte{'B'}, maxBindBytes))
 		_, _ = c.Write(make([]byte, 1000))
 	}
 	time.Sleep(200 * time.Millisecond)
@@ -247,8 +247,8 @@ func (p *proxied) over(t testing.TB) *pgx3.ErrorResponse {
 	return c.told()
 }
 
-// TestMessagesThatAreTooLong: a message that is too long to be read fails alone: the transaction and the session go on as
-// after any other error.
+// TestMessagesThatAreTooLong: a message that is too long to be read fails alone: the transaction and the session go on
+// as after any other error.
 func TestMessagesThatAreTooLong(t *testing.T) {
 	long := "SELECT '" + strings.Repeat("x", 3<<20) + "'"
 	const refused = "E ERROR 54000 message of "

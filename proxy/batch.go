@@ -21,8 +21,8 @@ type batch struct {
 	to    sink // the server
 	out   []byte
 	items []item
-	sent  int       // of the items; they are empty then
-	read  time.Time // when the last byte of it was read
+	sent  int       // the number of items that are sent; sent items are empty
+	read  time.Time // when the last byte of the batch was read
 
 	entries []entry // memory for the entries of what is sent
 }
@@ -68,7 +68,7 @@ func (b *batch) release() {
 		}
 	}
 	if refused {
-		b.rewrite()
+		b.replaceRefused()
 	}
 }
 
@@ -91,8 +91,8 @@ func releaseEntry(e entry) *sqlstate.Error {
 	return nil
 }
 
-// rewrite puts the refused forms in the place of messages that were refused after they were staged.
-func (b *batch) rewrite() {
+// replaceRefused puts the refused forms in the place of messages that were refused after they were staged.
+func (b *batch) replaceRefused() {
 	old := b.out
 	b.out = make([]byte, 0, len(old))
 	for i := range b.items {
@@ -238,11 +238,11 @@ func (r *requests) startSending(items []item) []entry {
 			continue
 		}
 		if dropsSeal(it.entry) {
-			r.seal.dropped()
+			r.seal.noteDropped()
 		}
 		e := it.entry.base()
 		e.sent = now
-		e.requested = now.Sub(r.batch.read)
+		e.requestTime = now.Sub(r.batch.read)
 		entries = append(entries, it.entry)
 	}
 	r.retry.sending(entries)

@@ -9,8 +9,8 @@ import (
 type bindEntry struct {
 	entryBase
 
-	portal    *portal // that it makes; nil where it is refused, or the proxy's own
-	statement string  // that it binds, as the client calls it
+	portal    *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
+	statement string  // the client's name of the statement that Bind binds
 }
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
@@ -32,7 +32,7 @@ func (r *requests) bind(body []byte) error {
 		return nil
 	}
 	if len(portalName) > maxName {
-		r.refuse(e, longName(), nil, nil)
+		r.refuse(e, longNameError(), nil, nil)
 		return nil
 	}
 	st, err := r.ledger.statement(name, r.group.number, r.flush)
@@ -40,7 +40,7 @@ func (r *requests) bind(body []byte) error {
 		return err
 	}
 	if st == nil {
-		r.refuse(e, noStatement(name), nil, nil)
+		r.refuse(e, noStatementError(name), nil, nil)
 		return nil
 	}
 	v, refused, t := r.recheck(st.verdict)
@@ -49,11 +49,11 @@ func (r *requests) bind(body []byte) error {
 		return nil
 	}
 	if !r.ledger.mayBind() {
-		r.refuse(e, tooManyPortals(), nil, nil)
+		r.refuse(e, tooManyPortalsError(), nil, nil)
 		return nil
 	}
 	st.verdict = v
-	v, upstream, ok := r.fitStatement(e, st, name, rest)
+	v, upstream, ok := r.statementForBind(e, st, name, rest)
 	if !ok {
 		return nil
 	}
@@ -80,10 +80,10 @@ func (r *requests) bind(body []byte) error {
 	return nil
 }
 
-// fitStatement is the verdict and the server's name of the statement that a Bind with these values binds. A text that
-// depends on the form of values which are others is replaced by one that does not: see [plainName]. It is false where e
-// is refused.
-func (r *requests) fitStatement(e *bindEntry, st *statement, name string, rest []byte) (
+// statementForBind is the verdict and the server's name of the statement that a Bind with these values binds. A text
+// that depends on the form of values which are others is replaced by one that does not: see [plainName]. It is false
+// where e is refused.
+func (r *requests) statementForBind(e *bindEntry, st *statement, name string, rest []byte) (
 	v *verdict.Verdict, upstream string, ok bool) {
 	v = st.verdict
 	if v.NeedsValueCheck {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// cancelKey names a session to a CancelRequest. Agents get one of ours, so that they learn neither the server's process
-// id nor a key that works there.
+// cancelKey names a session to a CancelRequest. Agents get a key that pgconsent has made, so that they learn neither
+// the server's process id nor a key that works there.
 type cancelKey struct{ pid, secret uint32 }
 
 // cancels are the keys of agents, and the servers to which keys of owners may belong.
@@ -95,10 +95,10 @@ func (c *cancels) ownerServers() []Upstream {
 }
 
 // serveCancel reads the rest of a CancelRequest of n bytes and forwards it: with the server's own key if it names an
-// agent's session, unchanged if not. As in PostgreSQL there is no answer. The client's socket is closed after the server
-// has closed its own, since clients wait for that.
+// agent's session, unchanged if not. As in PostgreSQL there is no answer. The client's socket is closed after the
+// server has closed its own, since clients wait for that.
 func (c *conn) serveCancel(n int) error {
-	if n < 8 || n > maxCancel-8 {
+	if n < 8 || n > maxCancelBytes-8 {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of cancel request")
 	}
 	body := make([]byte, n)

@@ -12,14 +12,14 @@ import (
 //
 // Maps are replaced, never changed: one that was handed out stays as it is.
 type claims struct {
-	initial   map[string]string // by the startup message
-	committed map[string]string
-	current   map[string]string
-	onCommit  map[string]string // apply once the transaction commits
-	saved     []savedClaims     // at savepoints, oldest first
-	pending   bool              // a setting was changed in the transaction that is in progress
-	failed    bool              // an error came in it
-	unknown   bool              // a savepoint was undone that is not known
+	initial    map[string]string // the claims of the startup message
+	committed  map[string]string
+	current    map[string]string
+	onCommit   map[string]string // the claims that apply once the transaction commits
+	savepoints []savedClaims     // the claims at each savepoint, oldest first
+	pending    bool              // a setting was changed in the transaction that is in progress
+	failed     bool              // an error came in the transaction
+	unknown    bool              // a savepoint was undone that is not known
 	// A transaction has ended since the last ReadyForQuery: a setting that is changed since then is part of one that ends
 	// by itself.
 	ended bool
@@ -67,18 +67,18 @@ func (c *claims) endTx(undone bool) {
 	if !undone && !c.failed {
 		c.committed = c.onCommit
 	}
-	c.current, c.onCommit, c.saved, c.pending, c.failed = c.committed, c.committed, nil, false, false
+	c.current, c.onCommit, c.savepoints, c.pending, c.failed = c.committed, c.committed, nil, false, false
 }
 
 // savepoint applies SAVEPOINT.
 func (c *claims) savepoint(name string) {
-	c.saved = append(c.saved, savedClaims{name, c.current, c.onCommit})
+	c.savepoints = append(c.savepoints, savedClaims{name, c.current, c.onCommit})
 }
 
 // find is the place of the newest savepoint of that name.
 func (c *claims) find(name string) (int, bool) {
-	for i := len(c.saved) - 1; i >= 0; i-- {
-		if c.saved[i].name == name {
+	for i := len(c.savepoints) - 1; i >= 0; i-- {
+		if c.savepoints[i].name == name {
 			return i, true
 		}
 	}
@@ -89,7 +89,7 @@ func (c *claims) find(name string) (int, bool) {
 // release applies RELEASE SAVEPOINT.
 func (c *claims) release(savepoint string) {
 	if i, ok := c.find(savepoint); ok {
-		c.saved = c.saved[:i]
+		c.savepoints = c.savepoints[:i]
 	}
 }
 
@@ -97,8 +97,8 @@ func (c *claims) release(savepoint string) {
 func (c *claims) rollbackTo(savepoint string) {
 	c.failed = false
 	if i, ok := c.find(savepoint); ok {
-		c.current, c.onCommit = c.saved[i].current, c.saved[i].onCommit
-		c.saved = c.saved[:i+1]
+		c.current, c.onCommit = c.savepoints[i].current, c.savepoints[i].onCommit
+		c.savepoints = c.savepoints[:i+1]
 	}
 }
 
@@ -157,8 +157,9 @@ func (c *claims) mayChange(e entry, inTx bool) bool {
 	return false
 }
 
-// claimed returns the claims after everything that is sent or staged has run; false if the claims are not certain yet.
-func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
+// claimsAfterAll returns the claims after everything that is sent or staged has run; false if the claims are not
+// certain yet.
+func (l *ledger) claimsAfterAll(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	inTx := l.status == 'T' && !l.claims.ended
@@ -182,7 +183,7 @@ func (r *requests) claims() verdict.Claims {
 	if r.claimsUnknown {
 		return verdict.Claims{}
 	}
-	c, ok := r.ledger.claimed(r.batch.unsent())
+	c, ok := r.ledger.claimsAfterAll(r.batch.unsent())
 	if ok {
 		return c
 	}
@@ -190,6 +191,6 @@ func (r *requests) claims() verdict.Claims {
 		return verdict.Claims{} // the next flush returns it as well
 	}
 	r.ledger.waitOutsideTx()
-	c, _ = r.ledger.claimed(nil)
+	c, _ = r.ledger.claimsAfterAll(nil)
 	return c
 }

@@ -11,8 +11,8 @@ import (
 
 // While a COPY FROM STDIN runs, the client's rows go to the server as they arrive, in pieces of what has arrived. The
 // goroutine that handles the client's messages waits for the server each time: until it asks for rows, and for a Query
-// until it has answered. So each message is taken as the server takes it: CopyData and the end of the rows belong to the
-// COPY while it runs and are ignored when it does not, Flush and Sync the other way round.
+// until it has answered. So each message is taken as the server takes it: CopyData and the end of the rows belong to
+// the COPY while it runs and are ignored when it does not, Flush and Sync the other way round.
 
 // maxCopyData is the longest CopyData, as in PostgreSQL.
 const maxCopyData = 1<<30 - 2
@@ -146,8 +146,8 @@ func (c *copyRelay) endRows(message []byte) error {
 	return nil
 }
 
-// rows takes the CopyData that has arrived, headers and all, and counts the messages that begin in it. A message that has
-// arrived in part is taken as far as it has.
+// rows takes the CopyData that has arrived, headers and all, and counts the messages that begin in it. A message that
+// has arrived in part is taken as far as it has.
 func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
 	in.dropArrived() // a message that came when no COPY ran
@@ -166,7 +166,7 @@ func (in *input) rows() (raw []byte, n int, err error) {
 		}
 		size := int64(binary.BigEndian.Uint32(b[in.r+1:]))
 		if size < 4 || size-4 > maxCopyData {
-			return nil, 0, invalidLength()
+			return nil, 0, invalidLengthError()
 		}
 		in.r += 5
 		in.pass = int(size) - 4

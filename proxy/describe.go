@@ -40,14 +40,14 @@ func (r *requests) describe(body []byte) error {
 		return nil
 	}
 	e := &describeEntry{object: object}
-	v, err := r.described(object, name)
+	v, err := r.describedVerdict(object, name)
 	if err != nil {
 		return err
 	}
 	if v == nil {
-		missing := noStatement
+		missing := noStatementError
 		if object == 'P' {
-			missing = noPortal
+			missing = noPortalError
 		}
 		r.refuse(e, missing(name), nil, nil)
 		return nil
@@ -68,8 +68,8 @@ func (r *requests) describe(body []byte) error {
 	return nil
 }
 
-// described is the verdict on what a Describe asks about; nil if there is nothing of that name.
-func (r *requests) described(object byte, name string) (*verdict.Verdict, error) {
+// describedVerdict is the verdict on what a Describe asks about; nil if there is nothing of that name.
+func (r *requests) describedVerdict(object byte, name string) (*verdict.Verdict, error) {
 	if object == 'S' {
 		st, err := r.ledger.statement(name, r.group.number, r.flush)
 		if err != nil || st == nil {

@@ -10,12 +10,13 @@ import (
 )
 
 // A RowDescription names the relation and the column that each column of a result comes from. Statements often read a
-// view of pgconsent's in the place of a table: the decider says which relation the client is told of. The rest of the
+// view of pgconsent in the place of a table: the decider says which relation the client is told of. The rest of the
 // message stays as it is.
 
 const (
-	descriptionHeader = 7  // bytes of a RowDescription before the first column: type, length, number of columns
-	columnTail        = 18 // of a column behind its name: relation, number, type, its size and modifier, format
+	descriptionHeader = 7 // bytes of a RowDescription before the first column: type, length, number of columns
+	// the bytes of a column behind its name: relation, number, type, size and modifier of the type, format
+	columnTail = 18
 
 	maxColumn = 1024 // longer than any column of a RowDescription: names have 63 bytes
 )
@@ -28,7 +29,7 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 	end := bytes.IndexByte(have, 0)
 	if end < 0 || len(have) < end+1+columnTail {
 		if len(have) == o.tail.bytes || len(have) > maxColumn {
-			return false, desync(errDescription)
+			return false, desyncError(errDescription)
 		}
 		return true, nil
 	}
@@ -42,7 +43,7 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 	o.tail.bytes -= n
 	o.tail.columns--
 	if o.tail.columns == 0 && o.tail.bytes > 0 {
-		return false, desync(errDescription)
+		return false, desyncError(errDescription)
 	}
 	return false, nil
 }

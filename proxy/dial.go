@@ -21,10 +21,10 @@ type Identity struct {
 	Lists  bool              // columns that the policy shows by key only are hidden altogether
 }
 
-// Dial makes a connection within the process that is treated as the connection of an authenticated agent: its statements
-// are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only the password is not
-// asked for. The caller speaks the protocol over it as a client does over a socket, and sends its startup message first,
-// without TLS.
+// Dial makes a connection within the process that is treated as the connection of an authenticated agent: its
+// statements are enforced, recorded and limited, and its session is drained and ended, as with any agent. Only the
+// password is not asked for. The caller speaks the protocol over it as a client does over a socket, and sends its
+// startup message first, without TLS.
 //
 // An agent that could not log in is told so in a message of the protocol (28000). The error is not nil where the server
 // takes no connections.
@@ -44,7 +44,7 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if !s.start(c) {
 		near.Close()
 		far.Close()
-		return nil, errShutdown()
+		return nil, shutdownError()
 	}
 	return near, nil
 }

@@ -2,7 +2,7 @@ package proxy
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-func errShutdown() *sqlstate.Error {
+func shutdownError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "terminating connection due to administrator command").
 		WithHint("pgconsent is shutting down; connect again.")
 }
@@ -15,17 +15,17 @@ func (c *conn) drain() {
 	switch {
 	case session != nil:
 		if session.ledger.drain() {
-			c.end(errShutdown())
+			c.end(shutdownError())
 		}
 	case owner: // goes on until abort
 	default: // not logged in yet
-		c.end(errShutdown())
+		c.end(shutdownError())
 	}
 }
 
 // abort ends the connection now.
 func (c *conn) abort() {
-	c.stop(errShutdown())
+	c.stop(shutdownError())
 }
 
 // stop ends the connection now, and cancels the statement that the server runs for it.

@@ -26,7 +26,7 @@ type entry interface {
 	// appendRefused appends the refused form of the message, see [refusal].
 	appendRefused(dst []byte) []byte
 
-	// answer takes one message of the server's, by its type and the length of its body. It is false where PostgreSQL has no
+	// answer takes one message of the server, by its type and the length of its body. It is false where PostgreSQL has no
 	// such answer to a message of this kind.
 	answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
 }
@@ -36,21 +36,21 @@ type entryBase struct {
 	own      bool     // the proxy's message, not the client's: its answers are not relayed
 	forNext  bool     // own: it prepares the message behind it, whose answer an error of it is
 	refusal  *refusal // the refused form is sent in place of the message; the server's error to it is replaced
-	replaced bool     // it was refused after its bytes were staged
+	replaced bool     // the message was refused after its bytes were staged
 
 	verdict *verdict.Verdict
 	ticket  verdict.Ticket
 
-	name     string // of the statement or portal, as the client calls it
-	upstream string // and as the server does
+	name     string // the client's name of the statement or portal
+	upstream string // the server's name of the statement or portal
 
 	snapshot *heldSnapshot // which the server takes with this message; nil: none that is held
 	foreign  bool          // the server reads foreign tables for it
 
-	requested time.Duration // spent on the request before it was sent
-	sent      time.Time
+	requestTime time.Duration // spent on the request before it was sent
+	sent        time.Time
 
-	code sqlstate.Code // of the error that the client got
+	code sqlstate.Code // the SQLSTATE of the error that the client got
 	over bool          // it needs no more answers; guarded by the ledger's lock
 	done chan struct{} // own Query or Sync: closed with its ReadyForQuery
 }
@@ -73,24 +73,26 @@ func replace(e entry, r *refusal) {
 type execution struct {
 	entryBase
 
-	runs      []*verdict.Verdict // on what the text runs by name
-	prepared  []*statement       // what its PREPAREs make, by the verdict's effects; nil where confirmed already
-	declared  []*portal          // what its DECLAREs make, the same
-	portals   []*portal          // that it runs, as Execute or by FETCH
-	snapshots []snapshotUse      // held snapshots that it shows rows of
-	dropsSeal bool
+	runs []*verdict.Verdict // the verdicts on the statements that the text runs by name
+	// the statements that its PREPAREs make, by the verdict's effects; nil where confirmed already
+	preparedStatements []*statement
+	// the portals that its DECLAREs make, by the verdict's effects; nil where confirmed already
+	declaredPortals []*portal
+	portals         []*portal     // the portals that the execution runs, by Execute or FETCH
+	snapshots       []snapshotUse // the held snapshots whose rows the execution shows
+	dropsSeal       bool
 
-	holdRequests uint64 // of the ledger's, when it was staged
+	holdRequests uint64 // the holdRequests of the ledger when the message was staged
 	first        bool   // nothing was executed before it since the last Sync or Query
 
 	// Set while the answers come, by the goroutine that reads them.
-	completed int // statements
-	raisedBy  int // the statement, counted like completed, that raised raised
-	raised    []verdict.Notice
-	rows      int64
-	bytes     int64
-	limit     resultLimit
-	keys      verdict.KeyReader // reads the keys of the rows; nil: none are recorded
+	completedStatements int // statements
+	raisedBy            int // the statement, counted like completed, that raised raised
+	raisedNotices       []verdict.Notice
+	rows                int64
+	bytes               int64
+	limit               resultLimit
+	keys                verdict.KeyReader // reads the keys of the rows; nil: none are recorded
 
 	// Guarded by the ledger's lock. While copying is set, rows and bytes count the rows of the client's COPY FROM STDIN.
 	copying bool
@@ -126,47 +128,47 @@ func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
 
 // completeStatement applies the effect of the statement whose CommandComplete has come.
 func (x *execution) completeStatement(o *answers) {
-	if x.verdict != nil && x.completed < len(x.verdict.Effects) {
-		o.late = o.ledger.statementCompleted(x, x.completed)
+	if x.verdict != nil && x.completedStatements < len(x.verdict.Effects) {
+		o.late = o.ledger.statementCompleted(x, x.completedStatements)
 	}
-	x.completed++
+	x.completedStatements++
 }
 
 // completion is what the client gets in place of the CommandComplete of the statement that runs now; nil: the server's.
 func (x *execution) completion() []byte {
-	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
+	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return nil
 	}
-	e := x.verdict.Effects[x.completed]
+	e := x.verdict.Effects[x.completedStatements]
 	if e.CommandTag == "" {
 		return nil
 	}
 	return appendCommandComplete(nil, e.CommandTag)
 }
 
-// raises tells whether a notice is one that the statement which runs now raises for the client, and has not raised
-// before: a trigger raises it for each row.
+// raises tells whether the running statement raises a notice for the client, and has not raised the same notice before.
+// A trigger raises its notice for each row, and the client gets it once.
 func (x *execution) raises(code sqlstate.Code, message string) bool {
-	if x.own || x.refusal != nil || x.verdict == nil || x.completed >= len(x.verdict.Effects) {
+	if x.own || x.refusal != nil || x.verdict == nil || x.completedStatements >= len(x.verdict.Effects) {
 		return false
 	}
-	if x.raisedBy != x.completed {
-		x.raisedBy, x.raised = x.completed, nil
+	if x.raisedBy != x.completedStatements {
+		x.raisedBy, x.raisedNotices = x.completedStatements, nil
 	}
 	n := verdict.Notice{Code: code, Message: message}
 	raises := func(e verdict.Effect) bool { return slices.Contains(e.Notices, n) }
-	if slices.Contains(x.raised, n) || !raises(x.verdict.Effects[x.completed]) &&
+	if slices.Contains(x.raisedNotices, n) || !raises(x.verdict.Effects[x.completedStatements]) &&
 		!slices.ContainsFunc(x.runs, func(v *verdict.Verdict) bool { return slices.ContainsFunc(v.Effects, raises) }) {
 		return false
 	}
-	x.raised = append(x.raised, n)
+	x.raisedNotices = append(x.raisedNotices, n)
 	return true
 }
 
 // copiesIn tells whether the statement that runs now is the client's COPY FROM STDIN.
 func (x *execution) copiesIn() bool {
-	return !x.own && x.verdict != nil && x.completed < len(x.verdict.Effects) &&
-		x.verdict.Effects[x.completed].Kind == verdict.CopiesIn
+	return !x.own && x.verdict != nil && x.completedStatements < len(x.verdict.Effects) &&
+		x.verdict.Effects[x.completedStatements].Kind == verdict.CopiesIn
 }
 
 // record writes the outcome of an execution, or of a message that was refused, into the audit.

@@ -11,7 +11,7 @@ import (
 // message that may not pass, and the SQLSTATE always passes. docs/reference/errors.md shows the table.
 //
 // Messages may pass that are about the statement itself, or about values that the client gave or may read: under row
-// security no expression of the client's runs on a row that it cannot see. The code of others may speak of any row:
+// security no expression of the client runs on a row that it cannot see. The code of other roles may speak of any row:
 // triggers, functions, constraints, keys, statistics, files.
 type errorRule struct {
 	codes string // SQLSTATEs, or two letters for the rest of a class; "": all others

@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "write the pages that show what is in co
 
 const errorsPage = "../docs/reference/errors.md"
 
-// ruleTable writes the table of docs/reference/errors.md, by SQLSTATE, each class behind its codes. Rules about one code
-// stay in their order, of which the first that fits counts.
+// ruleTable writes the table of docs/reference/errors.md, by SQLSTATE, each class behind its codes. Rules about one
+// code stay in their order, of which the first that fits counts.
 func ruleTable() string {
 	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
 	sorted := make([]errorRule, len(errorRules))
@@ -170,8 +170,8 @@ func TestContextsOfOthers(t *testing.T) {
 	}
 }
 
-// Whatever an ErrorResponse holds, a field passes only as the table says, and nothing passes of an error that arose in a
-// function or whose end is missing.
+// Whatever an ErrorResponse holds, a field passes only as the table says, and nothing passes of an error that arose in
+// a function or whose end is missing.
 func TestNothingElsePasses(t *testing.T) {
 	var codes []string
 	for _, p := range errorRules {
@@ -241,9 +241,9 @@ func TestNothingElsePasses(t *testing.T) {
 			e = answered[which]
 		}
 		answered[3].refusal = &refusal{}
-		answered[5].completed, answered[6].completed = 1, 2
+		answered[5].completedStatements, answered[6].completedStatements = 1, 2
 		copies, refused := which == 5, which == 3
-		b, _ := f.sanitised(e)
+		b, _ := f.sanitisedMessage(e)
 		var got pgx3.ErrorResponse
 		if err := got.Decode(b[5:]); err != nil {
 			t.Fatalf("%q: %v", body, err)

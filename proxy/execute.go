@@ -9,7 +9,7 @@ import (
 type executeEntry struct {
 	execution
 
-	formats []int16 // of its results, as its Bind asked for them
+	formats []int16 // the formats of results, as Bind asked for them
 	synced  bool    // the Sync behind it is sent with it, though its result is limited
 }
 
@@ -19,9 +19,9 @@ func (e *executeEntry) answer(o *answers, typ byte, length int) (known bool, err
 	switch typ {
 	case 'C': // CommandComplete
 		e.completeStatement(o)
-		return true, o.executed(e)
+		return true, o.endExecute(e)
 	case 's': // PortalSuspended
-		return true, o.executed(e)
+		return true, o.endExecute(e)
 	case 'I': // EmptyQueryResponse
 		o.succeed()
 		return true, nil
@@ -42,9 +42,9 @@ func (r *requests) execute(body []byte) error {
 		return err
 	}
 	if p == nil || !r.ledger.isUsable(p) {
-		refused := noPortal(name)
+		refused := noPortalError(name)
 		if p != nil {
-			refused = notRunnable(name)
+			refused = notRunnableError(name)
 		}
 		r.refuse(e, refused, nil, nil)
 		return nil
@@ -77,7 +77,7 @@ func (r *requests) execute(body []byte) error {
 	return nil
 }
 
-// stageExecute stages an Execute that is allowed. rows is how many it asks for; 0: all.
+// stageExecute stages an Execute that is allowed. rows is how many rows the client asks for; 0: all.
 func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
 	if which, any := hardenedStatements(v, n.runs); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
 		r.hardenPlan()
@@ -87,7 +87,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	r.batch.out = appendExecute(r.batch.out, e.upstream, rows)
 	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
 	e.setNames(n)
-	e.portals, e.formats = n.fetched, p.formats
+	e.portals, e.formats = n.fetchedPortals, p.formats
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
 		e.portals = []*portal{p}
 	}

@@ -7,13 +7,13 @@ import (
 
 // A foreign server shows a transaction one moment: postgres_fdw reads it in REPEATABLE READ, from the first statement
 // that reads it, or is planned for that, to the end of the local transaction, whatever isolation level that has. Rows
-// whose consent is withdrawn there meanwhile would go on showing. So a transaction reads foreign tables in one statement
-// only.
+// whose consent is withdrawn there meanwhile would go on showing. So a transaction reads foreign tables in one
+// statement only.
 
 // foreignReads is what the session has read of foreign servers.
 type foreignReads struct {
 	any   bool
-	group uint64 // of the last Bind or Execute that read them, from 1 on
+	group uint64 // the group of the last Bind or Execute that read them, from 1 on
 }
 
 // readForeign notes that e is about to read foreign tables, or says why it may not. v is the verdict on what e itself
@@ -49,8 +49,8 @@ func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Ver
 	return nil, nil
 }
 
-// waitForeign waits for the answers to each Query, and to each group that has its Sync, and tells whether foreign tables
-// were read in the transaction that is open then.
+// waitForeign waits for the answers to each Query, and to each group that has its Sync, and tells whether foreign
+// tables were read in the transaction that is open then.
 func (l *ledger) waitForeign() (read bool) {
 	l.waitReady()
 	l.mu.Lock()

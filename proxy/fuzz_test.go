@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// FuzzFrames: whatever a client sends is framed without a panic, no body exceeds its bound, and no more is held than has
-// arrived.
+// FuzzFrames: whatever a client sends is framed without a panic, no body exceeds its bound, and no more is held than
+// has arrived.
 func FuzzFrames(f *testing.F) {
 	f.Add(appendQuery(nil, "SELECT 1"), 1)
 	f.Add(appendSync(appendExecute(appendBind(appendParse(nil, "a", "SELECT 1", []byte{0, 0}), "", "a", noParameters), "", 0)), 7)
@@ -95,8 +95,8 @@ func decode(typ byte, body []byte) (again []byte, ok bool) {
 	return nil, false
 }
 
-// FuzzClientMessages: what a decoder takes is exactly what its encoder makes, so nothing rides along unseen; and what it
-// takes, an independent decoder takes too.
+// FuzzClientMessages: what a decoder takes is exactly what its encoder makes, so nothing rides along unseen; and what
+// it takes, an independent decoder takes too.
 func FuzzClientMessages(f *testing.F) {
 	f.Add(byte('Q'), []byte("SELECT 1\x00"))
 	f.Add(byte('Q'), []byte{})
@@ -141,7 +141,7 @@ func FuzzStartup(f *testing.F) {
 	f.Add([]byte("user\x00"), uint32(protocol30))
 	f.Add([]byte{}, uint32(2<<16))
 	f.Fuzz(func(t *testing.T, body []byte, version uint32) {
-		if len(body)+8 > maxStartup {
+		if len(body)+8 > maxStartupBytes {
 			return
 		}
 		packet := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
@@ -180,7 +180,7 @@ func FuzzServerError(f *testing.F) {
 		e.name, e.verdict = "n", &verdict.Verdict{Rewritten: verdict.Rewritten{Position: func(p int) int { return p }}}
 		fields := parseFields(body)
 		fields.notice()
-		b, code := fields.sanitised(e)
+		b, code := fields.sanitisedMessage(e)
 		var got pgx3.ErrorResponse
 		if len(b) < 6 || int(binary.BigEndian.Uint32(b[1:])) != len(b)-1 || got.Decode(b[5:]) != nil {
 			t.Fatalf("%q", b)

@@ -25,11 +25,11 @@ import (
 // hardenName is the name of a statement and of a portal that set a hardened plan; no client's can have it.
 const hardenName = verdict.SealStatement + "_care"
 
-// insertedText is text of the proxy's in a Query.
+// insertedText is text of the proxy in a Query.
 type insertedText struct{ at int } // characters of the verdict's text before it
 
-// hardenedStatements tells which of the statements of a Query get a hardened plan. runs are the verdicts on what it runs
-// by name.
+// hardenedStatements tells which of the statements of a Query get a hardened plan. runs are the verdicts on what it
+// runs by name.
 func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
 	byName := false
 	for _, run := range runs {
@@ -51,7 +51,7 @@ func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
 	if !any {
 		return v.Text, nil
 	}
-	e.hardened = which
+	e.hardenedStatements = which
 	var parts []verdict.Part
 	switch {
 	case len(which) == 1:
@@ -78,7 +78,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 	var out strings.Builder
 	text, from := e.verdict.Text, 0
 	for i, part := range parts {
-		if !e.hardened[i] {
+		if !e.hardenedStatements[i] {
 			continue
 		}
 		at := byteOffset(text, part.At)
@@ -87,7 +87,7 @@ func (e *queryEntry) insertSettings(parts []verdict.Part) string {
 		}
 		out.WriteString(text[from:at])
 		out.WriteString(verdict.HardenedPlanPrefix)
-		e.inserted = append(e.inserted, insertedText{utf8.RuneCountInString(text[:at])})
+		e.insertedTexts = append(e.insertedTexts, insertedText{utf8.RuneCountInString(text[:at])})
 		from = at
 	}
 	out.WriteString(text[from:])
@@ -106,18 +106,19 @@ func byteOffset(text string, characters int) int {
 
 // expectSettings notes that the answers to the settings come next, if the next statement has them.
 func (e *queryEntry) expectSettings() {
-	if e.steps == nil && e.completed < len(e.hardened) && e.hardened[e.completed] {
+	if e.steps == nil && e.completedStatements < len(e.hardenedStatements) && e.hardenedStatements[e.completedStatements] {
 		e.settings = len(verdict.HardenedPlanStatements)
 	}
 }
 
-// withoutSettings is a position of the server's in the text without the settings; 0 where it is in these.
+// withoutSettings converts a position that the server reports into a position in the text without the settings; 0: the
+// position is in the settings.
 func (e *queryEntry) withoutSettings(position int) int {
 	if e.steps != nil {
 		return position
 	}
 	added := 0
-	for _, i := range e.inserted {
+	for _, i := range e.insertedTexts {
 		switch at := position - added - 1; {
 		case at < i.at:
 			return position - added
@@ -137,13 +138,13 @@ func (r *requests) hardenPlan() {
 	r.stageOwn(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
 }
 
-// prepareOwn stages messages that prepare a text under a name of the proxy's, for the message behind them.
+// prepareOwn stages messages that prepare a text under a name of the proxy, for the message behind them.
 func (r *requests) prepareOwn(name, text string, types []byte) {
 	r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
 	r.stageOwn(&parseEntry{}, name, appendParse(nil, name, text, types))
 }
 
-// stageOwn stages a message of the proxy's for the client's message behind it.
+// stageOwn stages a message of the proxy for the client's message behind it.
 func (r *requests) stageOwn(e entry, name string, b []byte) {
 	start := len(r.batch.out)
 	r.batch.out = append(r.batch.out, b...)

@@ -21,7 +21,7 @@ const (
 type input struct {
 	source
 	buf  *[]byte
-	big  []byte // in place of buf while a message does not fit
+	big  []byte // the buffer in use instead of buf while a message does not fit
 	r, w int
 	drop int // bytes of a message still to be thrown away
 	over int // length of the last message, which is too long to be read and is thrown away; 0: it was read
@@ -92,11 +92,11 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	limit, drop := maxBody(typ)
 	switch {
 	case limit < 0:
-		return 0, nil, false, invalidType(typ)
+		return 0, nil, false, invalidTypeError(typ)
 	case size < 4 || size > 1<<31-1:
-		return 0, nil, false, invalidLength()
-	case size-4 > int64(limit) && (!carriesText(typ) || size-4 > maxDropped):
-		return 0, nil, false, invalidLength()
+		return 0, nil, false, invalidLengthError()
+	case size-4 > int64(limit) && (!carriesText(typ) || size-4 > maxDroppedBytes):
+		return 0, nil, false, invalidLengthError()
 	case size-4 > int64(limit):
 		in.over, drop = int(size), true
 	}
@@ -121,11 +121,11 @@ func (in *input) dropArrived() {
 	in.r += n
 }
 
-func invalidType(typ byte) *sqlstate.Error {
+func invalidTypeError(typ byte) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid frontend message type %d", typ)
 }
 
-func invalidLength() *sqlstate.Error {
+func invalidLengthError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 }
 
@@ -134,7 +134,7 @@ func invalidLength() *sqlstate.Error {
 // agree where it ends.
 func carriesText(typ byte) bool { return typ == 'Q' || typ == 'P' || typ == 'B' }
 
-func tooLong(size int) *sqlstate.Error {
+func tooLongError(size int) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
 		WithHint("A statement may have 1 MiB of text and 64 MiB of parameters: send long values as parameters, or divide it.")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting for
-// room never waits for answers that the server keeps back.
+// maxInFlight bounds the ledger. It is more than the answers that fit into the server's own output buffer, so waiting
+// for room never waits for answers that the server keeps back.
 const maxInFlight = 10_000
 
 // ledger has what was sent to the server and is not answered yet, in order, and what the session's names of statements
@@ -26,9 +26,9 @@ type ledger struct {
 
 	queue    entryQueue
 	skipping bool
-	skipCode sqlstate.Code // of the error that began it
+	skipCode sqlstate.Code // the SQLSTATE of the error after which the server skips messages
 	open     bool          // a transaction may have begun by messages pushed after the last Sync or Query
-	status   byte          // of the last ReadyForQuery
+	status   byte          // the transaction status in the last ReadyForQuery
 	foreign  bool          // the transaction has read foreign tables
 	staging  bool          // the client's messages are being handled and not pushed yet
 	draining bool
@@ -39,11 +39,11 @@ type ledger struct {
 
 	names
 	claims   claims
-	channels map[string]bool // that the client has listened to
+	channels map[string]bool // the channels that the client listens to
 }
 
-// sealTime is when the session's seal expires, and the function to call when the database says otherwise: see
-// [verdict.Seal].
+// sealTime is when the session's seal expires. late is called when the database finds the seal expired before that
+// time: see [verdict.Seal].
 type sealTime struct {
 	expires time.Time
 	late    func()
@@ -65,7 +65,7 @@ func (l *ledger) close() {
 	l.mu.Unlock()
 }
 
-// setStaging tells whether messages of the client's are being handled: the session is not idle then.
+// setStaging tells whether messages of the client are being handled: the session is not idle then.
 func (l *ledger) setStaging(on bool) {
 	l.mu.Lock()
 	l.staging = on
@@ -233,8 +233,8 @@ func (l *ledger) beginsLate(entries []entry) bool {
 	return false
 }
 
-// sealed notes the seal that the session has from now on.
-func (l *ledger) sealed(s verdict.Seal) {
+// noteSeal notes the seal that the session has from now on.
+func (l *ledger) noteSeal(s verdict.Seal) {
 	l.mu.Lock()
 	l.seal = sealTime{s.Expires, s.ReportExpired}
 	l.mu.Unlock()
@@ -250,8 +250,8 @@ func (l *ledger) sealOutOfTime() {
 	}
 }
 
-// ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because it
-// is idle and the proxy drains, or because the next transaction begins too late for the seal.
+// ready ends the head, a Query or a Sync, with ReadyForQuery. It tells whether the session is to be ended now because
+// it is idle and the proxy drains, or because the next transaction begins too late for the seal.
 func (l *ledger) ready(status byte) (drained, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // portalNotRunnable is PostgreSQL's SQLSTATE for a portal that an error has ended while it ran.
 const portalNotRunnable sqlstate.Code = "55000"
 
-func notRunnable(name string) *sqlstate.Error {
+func notRunnableError(name string) *sqlstate.Error {
 	return sqlstate.New(portalNotRunnable, sqlstate.ReasonNone, "portal \"%s\" cannot be run", name)
 }
 
@@ -26,13 +26,13 @@ func notRunnable(name string) *sqlstate.Error {
 type resultLimit struct {
 	verdict.Bound
 
-	code    sqlstate.Code // of the error by which the limit ended the result
-	rows    int64         // relayed, where they are limited
-	bytes   int64         // of these rows
-	granted int64         // rows that may be relayed before more are asked for
+	code        sqlstate.Code // the SQLSTATE of the error by which the limit ended the result
+	rows        int64         // relayed, where they are limited
+	bytes       int64         // the bytes of the rows that may be relayed before more are asked for
+	grantedRows int64         // rows that may be relayed before more are asked for
 }
 
-// isLimited tells whether the result of e is limited, or its statements are to begin one by one in any case.
+// isLimited tells whether the result of e is limited, or the proxy must send its statements one by one anyway.
 func isLimited(e entry) bool {
 	x := e.exec()
 	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || beginsOneByOne(e))
@@ -47,9 +47,9 @@ func (l *resultLimit) exceededBy(length int) (by verdict.Excess, yes bool) {
 		return verdict.TooManyRows, true
 	case l.Bytes > 0 && l.bytes+int64(length) > l.Bytes:
 		return verdict.TooManyBytes, true
-	case l.More != nil && l.granted == 0:
-		if l.granted = l.More(); l.granted <= 0 {
-			l.granted = 0
+	case l.More != nil && l.grantedRows == 0:
+		if l.grantedRows = l.More(); l.grantedRows <= 0 {
+			l.grantedRows = 0
 			return verdict.RateSpent, true
 		}
 	}
@@ -64,16 +64,16 @@ func (l *resultLimit) count(length int) {
 	l.rows++
 	l.bytes += int64(length)
 	if l.More != nil {
-		l.granted--
+		l.grantedRows--
 	}
 }
 
 // resultCut is the state of a result that a limit has ended.
 type resultCut struct {
-	of       *execution // the client gets nothing more before ReadyForQuery; nil: no limit has ended a result
-	undone   bool       // the server was given a message that fails in its place
-	err      []byte     // the error for the client, not sent yet
-	canceled chan error // the end of the cancel request; nil: none is on its way
+	of         *execution // the client gets nothing more before ReadyForQuery; nil: no limit has ended a result
+	undone     bool       // the server was given a message that fails in its place
+	err        []byte     // the error for the client, not sent yet
+	cancelDone chan error // the end of the cancel request; nil: none is on its way
 }
 
 // cutResult ends a result before the row at hand: the client gets an error in its place, and nothing more until
@@ -83,18 +83,18 @@ func (o *answers) cutResult(x *execution, by verdict.Excess) {
 	x.limit.code = err.Code
 	o.ledger.failPortal(x)
 	o.tail.skip = true
-	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), canceled: make(chan error, 1)}
-	go func(canceled chan<- error) { canceled <- o.cancelAt.cancel(o.key) }(o.cut.canceled)
+	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), cancelDone: make(chan error, 1)}
+	go func(canceled chan<- error) { canceled <- o.cancelAt.cancel(o.key) }(o.cut.cancelDone)
 }
 
 // waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
 func (o *answers) waitForCancel() *sqlstate.Error {
-	if o.cut.canceled == nil {
+	if o.cut.cancelDone == nil {
 		return nil
 	}
 	select {
-	case err := <-o.cut.canceled:
-		o.cut.canceled = nil
+	case err := <-o.cut.cancelDone:
+		o.cut.cancelDone = nil
 		if err != nil {
 			return lost(err)
 		}
@@ -103,9 +103,9 @@ func (o *answers) waitForCancel() *sqlstate.Error {
 	return nil
 }
 
-// executed ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
+// endExecute ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
 // behind it, the server is to fail in its place.
-func (o *answers) executed(e *executeEntry) *sqlstate.Error {
+func (o *answers) endExecute(e *executeEntry) *sqlstate.Error {
 	if o.cut.of != nil && !e.synced {
 		return o.undoResult((*refusal).execute, false)
 	}
@@ -113,11 +113,11 @@ func (o *answers) executed(e *executeEntry) *sqlstate.Error {
 	return nil
 }
 
-// undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed: with
-// the refused form of a message, and a Sync behind it where the client's was answered already.
+// undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed:
+// with the refused form of a message, and a Sync behind it where the client's was answered already.
 func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
 	if o.cut.undone {
-		return desync(errors.New("the server did not fail where it must"))
+		return desyncError(errors.New("the server did not fail where it must"))
 	}
 	o.cut.undone = true
 	b := form(newRefusal(o.cut.of.limit.Exceeded(verdict.TooManyRows)), nil)
@@ -144,7 +144,7 @@ func (l *ledger) failPortal(x *execution) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for _, effect := range x.verdict.Effects[:min(x.completed, len(x.verdict.Effects))] {
+	for _, effect := range x.verdict.Effects[:min(x.completedStatements, len(x.verdict.Effects))] {
 		if effect.Kind == verdict.Fetches {
 			n++
 		}
@@ -154,9 +154,9 @@ func (l *ledger) failPortal(x *execution) {
 	}
 }
 
-// limitedEnd is where the first part of the batch ends that is to be answered before anything else is sent: behind an
-// execution whose result is limited. It is end where there is none. An Execute that only shows rows, and is alone up to
-// its Sync, may have the Sync with it: nothing is committed that an error would undo.
+// limitedEnd returns where to divide the batch: after the first execution whose result is limited. The server must
+// answer that part before the proxy sends more. Without such an execution it returns end. An Execute that only reads,
+// and is the only one before its Sync, goes with the Sync: then the Sync commits nothing that an error would undo.
 func (r *requests) limitedEnd(end int) int {
 	b := &r.batch
 	for i := b.sent; i < end; i++ {

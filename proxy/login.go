@@ -22,7 +22,7 @@ func (c *conn) refuse(st *startup, route Route) error {
 	if err := c.identify(st, route); err != nil {
 		return err
 	}
-	return wrongPassword(st.user) // no password is right
+	return wrongPasswordError(st.user) // no password is right
 }
 
 // identify runs the password exchange, if the connection may carry one.
@@ -84,7 +84,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 	defer s.finish()
 	defer s.recoverPanic()
-	c.conclude(s.converse(server)) // before finish, so that the reason is known
+	c.conclude(s.converse(server)) // conclude runs before finish, which reports the reason for the end of the session
 	return nil
 }
 
@@ -105,18 +105,18 @@ func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn
 	}
 	var s *session
 	decider, err := route.Open(c.ctx, SessionInfo{
-		ID:         c.id,
-		Agent:      st.user,
-		Database:   st.database,
-		RemoteAddr: c.remote(),
-		BackendPID: server.PID,
-		Server:     started,
-		Settings:   settings,
-		Claims:     func() verdict.Claims { return s.requests.claims() },
-		Granted:    c.token.Attributes,
-		Until:      c.token.Until,
-		Lists:      c.identity != nil && c.identity.Lists,
-		OnRevoke:   c.revoke,
+		ID:              c.id,
+		Agent:           st.user,
+		Database:        st.database,
+		RemoteAddr:      c.remote(),
+		BackendPID:      server.PID,
+		Server:          started,
+		Settings:        settings,
+		Claims:          func() verdict.Claims { return s.requests.claims() },
+		TokenAttributes: c.token.Attributes,
+		Until:           c.token.Until,
+		Lists:           c.identity != nil && c.identity.Lists,
+		OnRevoke:        c.revoke,
 	})
 	if err != nil {
 		return nil, sqlstate.From(err)
@@ -150,8 +150,8 @@ func (c *conn) revoke(why *sqlstate.Error) {
 	c.stop(why)
 }
 
-// reported are the settings whose values PostgreSQL tells a client; others are not relayed.
-var reported = []string{
+// reportedSettings are the settings whose values PostgreSQL tells a client; others are not relayed.
+var reportedSettings = []string{
 	"DateStyle", "IntervalStyle", "TimeZone", "application_name", "client_encoding", "default_transaction_read_only",
 	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding",
 	"server_version",
@@ -161,7 +161,7 @@ var reported = []string{
 // greet tells the client that it is logged in, with a cancel key of our own.
 func (c *conn) greet(server *pgconn.HijackedConn, key cancelKey) error {
 	b, _ := (&pgproto3.AuthenticationOk{}).Encode(nil)
-	for _, name := range reported {
+	for _, name := range reportedSettings {
 		if value, ok := server.ParameterStatuses[name]; ok {
 			b, _ = (&pgproto3.ParameterStatus{Name: name, Value: value}).Encode(b)
 		}
@@ -174,4 +174,4 @@ func (c *conn) greet(server *pgconn.HijackedConn, key cancelKey) error {
 	return nil
 }
 
-func isReported(name string) bool { return slices.Contains(reported, name) }
+func isReported(name string) bool { return slices.Contains(reportedSettings, name) }

@@ -119,18 +119,18 @@ func (r *requests) portal(name string) (*portal, error) {
 	return r.ledger.portal(name, r.group.number, r.flush)
 }
 
-func longName() *sqlstate.Error {
+func longNameError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 		"the name of a statement or portal is longer than %d bytes", maxName).
 		WithHint("Give it a shorter one.")
 }
 
-func tooManyPortals() *sqlstate.Error {
+func tooManyPortalsError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many portals in one transaction").
 		WithHint("At most %d portals may be open at a time; close those that are not needed.", maxPortals)
 }
 
-func tooManyStatements() *sqlstate.Error {
+func tooManyStatementsError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many prepared statements in one session").
 		WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not "+
 			"needed.", maxStatements, maxStatementBytes>>20)

@@ -8,11 +8,11 @@ import (
 
 // The bounds of an agent's messages after login, without type byte and length field.
 const (
-	maxText    = 1<<20 + 1         // a Query: 1 MiB of text and its end
-	maxParse   = maxText + 320<<10 // and a name and 65,535 parameter types
-	maxBind    = 64 << 20
-	maxSmall   = 10_000  // all other messages, as in PostgreSQL
-	maxDropped = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
+	maxQueryBytes   = 1<<20 + 1               // a Query: 1 MiB of text and its end
+	maxParseBytes   = maxQueryBytes + 320<<10 // a Parse: a text, a name and 65,535 parameter types
+	maxBindBytes    = 64 << 20
+	maxOtherBytes   = 10_000  // all other messages, as in PostgreSQL
+	maxDroppedBytes = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
 )
 
 // maxBody is the longest body of a message of this type, and whether the body is thrown away unread. It is -1 for types
@@ -20,19 +20,19 @@ const (
 func maxBody(typ byte) (limit int, drop bool) {
 	switch typ {
 	case 'Q':
-		return maxText, false
+		return maxQueryBytes, false
 	case 'P':
-		return maxParse, false
+		return maxParseBytes, false
 	case 'B':
-		return maxBind, false
+		return maxBindBytes, false
 	case 'D', 'C', 'E', 'H', 'S', 'X':
-		return maxSmall, false
+		return maxOtherBytes, false
 	case 'd', 'F':
-		return maxDropped, true
+		return maxDroppedBytes, true
 	case 'c':
-		return maxSmall, true
+		return maxOtherBytes, true
 	case 'f':
-		return maxSmall, false
+		return maxOtherBytes, false
 	default:
 		return -1, false
 	}

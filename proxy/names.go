@@ -12,14 +12,14 @@ const (
 
 // statement is a prepared statement, from its Parse or PREPARE on.
 type statement struct {
-	verdict *verdict.Verdict // of the goroutine that handles the client's messages alone
+	verdict *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
 	weight  int              // what it counts against maxStatementBytes
-	group   uint64           // of its Parse, or of the Execute of its PREPARE
-	types   []byte           // of its parameters, as its Parse declared them, where its text depends on their values
+	group   uint64           // the group of its Parse, or of the Execute of its PREPARE
+	types   []byte           // the types that its Parse declared for parameters, if its text depends on their values
 }
 
-// noGroup is the group of what a Query does: its failure makes the server skip nothing, so what it makes is certain only
-// when it is answered.
+// noGroup is the group of what a Query does: its failure makes the server skip nothing, so what it makes is certain
+// only when it is answered.
 const noGroup = ^uint64(0)
 
 func newStatement(v *verdict.Verdict, group uint64) *statement {
@@ -29,8 +29,8 @@ func newStatement(v *verdict.Verdict, group uint64) *statement {
 // portal is a bound portal, from its Bind or DECLARE on.
 type portal struct {
 	verdict *verdict.Verdict
-	group   uint64  // of its Bind, or of the Execute of its DECLARE
-	formats []int16 // of its results, where keys of rows are recorded
+	group   uint64  // the group of its Bind, or of the Execute of its DECLARE
+	formats []int16 // the formats of its results, if the audit records keys of rows
 	hold    bool    // WITH HOLD: it outlives its transaction
 	binary  bool    // a Query fetches from it in binary
 	txEnded bool    // its transaction has ended
@@ -38,9 +38,9 @@ type portal struct {
 	dropped bool    // a Query behind its Bind has taken it away
 
 	// Of the goroutine that handles the client's messages alone.
-	inputPart uint64        // that opened it
+	inputPart uint64        // the part of the input that opened the portal
 	run       *executeEntry // runs it to its end in the same part of the input
-	snapshot  *heldSnapshot // that it sees; nil where it is not held
+	snapshot  *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
 	inParts   bool          // its result is asked for in parts
 }
 
@@ -53,8 +53,8 @@ type portal struct {
 type names struct {
 	statements        map[string]*statement
 	portals           map[string]*portal
-	pendingStatements map[string]*statement // of the last Parse or PREPARE in flight
-	pendingPortals    map[string]*portal    // of the last Bind or DECLARE in flight
+	pendingStatements map[string]*statement // the statements of the last Parse or PREPARE in flight, by name
+	pendingPortals    map[string]*portal    // the portals of the last Bind or DECLARE in flight, by name
 	statementBytes    int                   // the weight of all statements, pending ones included
 }
 
@@ -79,16 +79,16 @@ func (n *names) removePending(e entry) {
 	if x == nil {
 		return
 	}
-	for i, s := range x.prepared {
+	for i, s := range x.preparedStatements {
 		if s != nil {
-			x.prepared[i] = nil
+			x.preparedStatements[i] = nil
 			n.statementBytes -= s.weight
 			n.removePendingStatement(x.verdict.Effects[i].Name, s)
 		}
 	}
-	for i, p := range x.declared {
+	for i, p := range x.declaredPortals {
 		if p != nil {
-			x.declared[i] = nil
+			x.declaredPortals[i] = nil
 			n.removePendingPortal(x.verdict.Effects[i].Name, p)
 		}
 	}
@@ -131,25 +131,25 @@ func (n *names) confirm(e entry) {
 	}
 }
 
-// confirmPrepared applies PREPARE, the i-th statement of x.
+// confirmPrepared notes the statement that the i-th statement of the execution x, a PREPARE, has made on the server.
 func (n *names) confirmPrepared(x *execution, i int) {
-	if i >= len(x.prepared) || x.prepared[i] == nil {
+	if i >= len(x.preparedStatements) || x.preparedStatements[i] == nil {
 		return
 	}
-	name, s := x.verdict.Effects[i].Name, x.prepared[i]
-	x.prepared[i] = nil
+	name, s := x.verdict.Effects[i].Name, x.preparedStatements[i]
+	x.preparedStatements[i] = nil
 	n.removePendingStatement(name, s)
 	n.dropStatement(name)
 	n.statements[name] = s
 }
 
-// confirmDeclared applies DECLARE, the i-th statement of x.
+// confirmDeclared notes the cursor that the i-th statement of the execution x, a DECLARE, has made on the server.
 func (n *names) confirmDeclared(x *execution, i int) {
-	if i >= len(x.declared) || x.declared[i] == nil {
+	if i >= len(x.declaredPortals) || x.declaredPortals[i] == nil {
 		return
 	}
-	name, p := x.verdict.Effects[i].Name, x.declared[i]
-	x.declared[i] = nil
+	name, p := x.verdict.Effects[i].Name, x.declaredPortals[i]
+	x.declaredPortals[i] = nil
 	n.removePendingPortal(name, p)
 	n.portals[name] = p
 }
@@ -206,8 +206,8 @@ func (n *names) closePortal(name string) {
 	delete(n.portals, name)
 }
 
-// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Those of a transaction that
-// is rolled back do not, which the server says when they are used.
+// dropPortals applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go. Those of a transaction
+// that is rolled back do not, which the server says when they are used.
 func (n *names) dropPortals(all bool) {
 	for name, p := range n.portals {
 		p.txEnded = true

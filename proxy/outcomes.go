@@ -2,20 +2,20 @@ package proxy
 
 import "time"
 
-// outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers, or
-// is gone.
+// outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers,
+// or is gone.
 type outcomes struct {
-	entries   []entry
-	requested []time.Duration // what the proxy needed for each request
-	read      time.Time       // when the chunk was read
+	entries      []entry
+	requestTimes []time.Duration // what the proxy needed for each request
+	read         time.Time       // when the chunk was read
 }
 
 func (o *outcomes) add(entries ...entry) { o.entries = append(o.entries, entries...) }
 
-func (o *outcomes) addRequest(d time.Duration) { o.requested = append(o.requested, d) }
+func (o *outcomes) addRequest(d time.Duration) { o.requestTimes = append(o.requestTimes, d) }
 
-// returned tells enforcement how many rows the client is about to have.
-func (o *outcomes) returned() {
+// reportReturned tells enforcement how many rows the client is about to have.
+func (o *outcomes) reportReturned() {
 	for _, e := range o.entries {
 		if t := e.base().ticket; t != nil {
 			rows := int64(0)
@@ -29,12 +29,12 @@ func (o *outcomes) returned() {
 
 // record counts and records what has ended.
 func (o *outcomes) record(m Metrics) {
-	if len(o.requested) > 0 {
+	if len(o.requestTimes) > 0 {
 		here := time.Since(o.read)
-		for _, d := range o.requested {
+		for _, d := range o.requestTimes {
 			m.Added(d + here)
 		}
-		o.requested = o.requested[:0]
+		o.requestTimes = o.requestTimes[:0]
 	}
 	var rows, bytes int64
 	for _, e := range o.entries {

@@ -6,14 +6,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under row
-// security alone, which is prepared for this Bind under a name of the proxy's: the client does not notice.
+// A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under
+// row security alone, which is prepared for this Bind under a name of the proxy: the client does not notice.
 
 // plainName is the name of that statement.
 const plainName = verdict.SealStatement + "_plain"
 
-// valuesFit tells whether a Bind, behind its names, has values of the forms that a text depends on. ok is false where it
-// is not valid.
+// valuesFit tells whether a Bind, behind its names, has values of the forms that a text depends on. ok is false where
+// it is not valid.
 func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 	if len(v.Forms) == 0 {
 		return true, true

@@ -11,7 +11,7 @@ import (
 type parseEntry struct {
 	entryBase
 
-	statement *statement // that it makes; nil where it is refused, or the proxy's own
+	statement *statement // the statement that Parse makes; nil if Parse is refused, or is a message of the proxy
 }
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }
@@ -32,7 +32,7 @@ func (r *requests) parse(body []byte) {
 		return
 	}
 	if len(name) > maxName {
-		r.refuse(&describeEntry{object: 'S'}, longName(), nil, nil)
+		r.refuse(&describeEntry{object: 'S'}, longNameError(), nil, nil)
 		return
 	}
 	v := r.decider.Decide(r.ctx, text, verdict.Extended)
@@ -55,7 +55,7 @@ func (r *requests) parse(body []byte) {
 	case !v.Allowed():
 		e.refusal, e.ticket = newRefusal(v.Refusal), r.decider.Record(v)
 	case !r.ledger.mayPrepare(st):
-		e.refusal = r.denied(tooManyStatements())
+		e.refusal = r.unrecordedRefusal(tooManyStatementsError())
 	}
 	if e.refusal != nil {
 		start := len(r.batch.out)

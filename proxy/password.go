@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// verifyPassword asks for a password in plain text: a token. Anybody who reads the token could use it, so it is asked for
-// only where nobody can read it: over TLS, or over a unix socket.
+// verifyPassword asks for a password in plain text: a token. Anybody who reads the token could use it, so it is asked
+// for only where nobody can read it: over TLS, or over a unix socket.
 func (c *conn) verifyPassword(user string, verify func(context.Context, string) (TokenGrant, error)) error {
 	if _, local := c.client.RemoteAddr().(*net.UnixAddr); c.binding == nil && !local {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
@@ -23,9 +23,9 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 		return errGone
 	}
 	body, err := c.readPassword()
-	if errors.Is(err, errLongLogin) || len(body) > maxToken+1 {
-		return wrongPassword(user).WithHint(
-			"A token that is shown as the password may have %d KiB: have the provider put fewer claims into it.", maxToken>>10)
+	if errors.Is(err, errLongLogin) || len(body) > maxTokenBytes+1 {
+		return wrongPasswordError(user).WithHint(
+			"A token that is shown as the password may have %d KiB: have the provider put fewer claims into it.", maxTokenBytes>>10)
 	}
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 	token, err := verify(c.ctx, string(password))
 	if err != nil {
 		c.log.Info("a token was refused", "agent", user, "cause", err)
-		return wrongPassword(user)
+		return wrongPasswordError(user)
 	}
 	c.token = token
 	return nil

@@ -41,7 +41,7 @@ func TestTokenAsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := p.last().info; info.Granted["user"] != "u1" || !info.Until.Equal(until) {
+	if info := p.last().info; info.TokenAttributes["user"] != "u1" || !info.Until.Equal(until) {
 		t.Errorf("enforcement was told %+v", info)
 	}
 	conn.Close(t.Context())

@@ -9,13 +9,14 @@ import (
 type queryEntry struct {
 	execution
 
-	hardened []bool         // by its statements: which have the settings of a hardened plan in front
-	inserted []insertedText // where these settings are in its text
-	steps    *queryInSteps  // it goes in steps; nil: as one message
+	hardenedStatements []bool         // for each statement, whether the settings of a hardened plan stand in front of it
+	insertedTexts      []insertedText // where these settings stand in the text
+	steps              *queryInSteps  // it goes in steps; nil: as one message
 
 	// Set while the answers come, by the goroutine that reads them.
-	settings    int    // of a hardened plan that are still to be answered before the next statement
-	description []byte // of the result in progress, where the keys of its rows are read
+	// the number of settings of a hardened plan that the server has yet to answer before the next statement
+	settings    int
+	description []byte // the columns of the result in progress, if the proxy reads the keys of its rows
 }
 
 func (e *queryEntry) endsWithReady() bool { return true }
@@ -70,7 +71,7 @@ func (r *requests) query(body []byte) error {
 			return err
 		}
 		if !renewed && r.seal.isTooOld() {
-			r.refuse(e, endAlone(), v, nil)
+			r.refuse(e, endAloneError(), v, nil)
 			return nil
 		}
 	}
@@ -80,7 +81,7 @@ func (r *requests) query(body []byte) error {
 	}
 	if r.implicitBlocks && r.group.executes > 0 {
 		r.group.executes = 0
-		r.refuse(e, queryBehindExecute(), v, nil)
+		r.refuse(e, queryBehindExecuteError(), v, nil)
 		return nil
 	}
 	r.snapshots.noteHolds(v)
@@ -99,7 +100,7 @@ func (r *requests) query(body []byte) error {
 func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) error {
 	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
 	e.setNames(n)
-	e.portals = n.fetched
+	e.portals = n.fetchedPortals
 	e.holdRequests, e.first = r.ledger.holdRequests(), r.group.executes == 0
 	failsOutside, err := r.failsOutsideTx(v)
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 		refused = readsAgain
 	}
 	if refused != nil {
-		e.refusal = r.denied(refused)
+		e.refusal = r.unrecordedRefusal(refused)
 		r.batch.out = e.appendRefused(r.batch.out)
 		r.batch.add(start, e)
 		r.group.executes = 0
@@ -136,11 +137,11 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 	return nil
 }
 
-// queryBehindExecute is the refusal of a Query in a pipeline of PostgreSQL 18 or newer. A Query with the settings of a
-// hardened plan in front has several statements. These end the block that the server has made of the messages behind an
-// Execute, as one statement does not. Whether a Query has such settings depends on how large tables are, which a client
-// must not see.
-func queryBehindExecute() *sqlstate.Error {
+// queryBehindExecuteError is the refusal of a Query in a pipeline of PostgreSQL 18 or newer. A Query with the settings
+// of a hardened plan in front has several statements. These end the block that the server has made of the messages
+// behind an Execute, as one statement does not. Whether a Query has such settings depends on how large tables are,
+// which a client must not see.
+func queryBehindExecuteError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
 		"a Query behind an Execute without a Sync is not for agents").
 		WithHint("Send a Sync first.")

@@ -3,7 +3,7 @@ package proxy
 // entryQueue is what was sent and is still to be answered, the oldest first.
 type entryQueue struct {
 	entries []entry
-	first   int // of the entries, that still waits
+	first   int // the first entry that still waits
 }
 
 // The queue of an idle session has no more room than keptQueue, and one that never empties is moved to the front of its
@@ -61,10 +61,10 @@ func (q *entryQueue) endsWithReady() bool {
 	return false
 }
 
-// decidesTx tells whether an answer is to come that may tell of another state of the transaction.
-func (q *entryQueue) decidesTx() bool {
+// mayChangeTxStatus tells whether an answer is to come that may tell of another state of the transaction.
+func (q *entryQueue) mayChangeTxStatus() bool {
 	for _, e := range q.waiting() {
-		// An Execute of the proxy's for the message behind it changes nothing, and the server keeps its answer back.
+		// An Execute of the proxy for the message behind it changes nothing, and the server keeps its answer back.
 		_, isExecute := e.(*executeEntry)
 		if e.endsWithReady() || isExecute && !e.base().forNext {
 			return true

@@ -7,17 +7,17 @@ import (
 
 // nameUses is what a text that is about to run does with the names of the session's statements and portals.
 type nameUses struct {
-	runs      []*verdict.Verdict // on the statements that it runs by name
-	prepared  []*statement       // the statements that PREPARE makes, by the verdict's effects
-	declared  []*portal          // the portals that DECLARE makes, by the verdict's effects
-	fetched   []*portal          // the portals that FETCH and MOVE run
-	dropsSeal bool
-	ticket    verdict.Ticket // the record of a refusal
+	runs               []*verdict.Verdict // on the statements that it runs by name
+	preparedStatements []*statement       // the statements that PREPARE makes, by the verdict's effects
+	declaredPortals    []*portal          // the portals that DECLARE makes, by the verdict's effects
+	fetchedPortals     []*portal          // the portals that FETCH and MOVE run
+	dropsSeal          bool
+	ticket             verdict.Ticket // the record of a refusal
 }
 
 // setNames gives an execution what its text does with names.
 func (x *execution) setNames(n *nameUses) {
-	x.runs, x.prepared, x.declared, x.dropsSeal = n.runs, n.prepared, n.declared, n.dropsSeal
+	x.runs, x.preparedStatements, x.declaredPortals, x.dropsSeal = n.runs, n.preparedStatements, n.declaredPortals, n.dropsSeal
 }
 
 // nameResolver goes through the effects of a text that may run now. Each statement and portal that the text names must
@@ -25,12 +25,12 @@ func (x *execution) setNames(n *nameUses) {
 type nameResolver struct {
 	nameUses
 
-	r       *requests
-	verdict *verdict.Verdict
-	group   uint64                // the group of the message
-	made    map[string]*statement // statements that the same text made; nil where it has deallocated one
-	allGone bool                  // the same text has deallocated all other statements
-	opened  map[string]*portal    // portals that the same text opened
+	r             *requests
+	verdict       *verdict.Verdict
+	group         uint64                // the group of the message
+	made          map[string]*statement // statements that the same text made; nil where it has deallocated one
+	allGone       bool                  // the same text has deallocated all other statements
+	openedPortals map[string]*portal    // portals that the same text opened
 }
 
 // resolveNames finds out what v does with names. group is the group of its message.
@@ -47,12 +47,12 @@ func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, r
 			return resolver.nameUses, refused, err
 		}
 	}
-	for i, st := range resolver.prepared {
+	for i, st := range resolver.preparedStatements {
 		if st != nil {
 			r.ledger.addPendingStatement(v.Effects[i].Name, st)
 		}
 	}
-	for i, p := range resolver.declared {
+	for i, p := range resolver.declaredPortals {
 		if p != nil {
 			r.ledger.addPendingPortal(v.Effects[i].Name, p)
 		}
@@ -72,7 +72,7 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 	case verdict.Explains:
 		st, err := n.statement(e.Name)
 		if st == nil && err == nil {
-			return noStatement(e.Name), nil
+			return noStatementError(e.Name), nil
 		}
 		return nil, err
 	case verdict.Declares:
@@ -94,12 +94,12 @@ func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error
 func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
 	st := newStatement(e.Body, n.group)
 	if !n.r.ledger.mayPrepare(st) {
-		return tooManyStatements()
+		return tooManyStatementsError()
 	}
-	if n.prepared == nil {
-		n.prepared, n.made = make([]*statement, len(n.verdict.Effects)), map[string]*statement{}
+	if n.preparedStatements == nil {
+		n.preparedStatements, n.made = make([]*statement, len(n.verdict.Effects)), map[string]*statement{}
 	}
-	n.prepared[i], n.made[e.Name] = st, st
+	n.preparedStatements[i], n.made[e.Name] = st, st
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 		return nil, err
 	}
 	if st == nil {
-		return noStatement(name), nil
+		return noStatementError(name), nil
 	}
 	v, refused, t := n.r.recheck(st.verdict)
 	if refused != nil {
@@ -155,19 +155,19 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 
 func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
 	if !n.r.ledger.mayBind() {
-		return tooManyPortals()
+		return tooManyPortalsError()
 	}
-	if n.declared == nil {
-		n.declared, n.opened = make([]*portal, len(n.verdict.Effects)), map[string]*portal{}
+	if n.declaredPortals == nil {
+		n.declaredPortals, n.openedPortals = make([]*portal, len(n.verdict.Effects)), map[string]*portal{}
 	}
 	p := &portal{verdict: e.Body, group: n.group, hold: e.Hold, binary: e.Binary, inputPart: n.r.snapshots.part}
-	n.declared[i], n.opened[e.Name] = p, p
+	n.declaredPortals[i], n.openedPortals[e.Name] = p, p
 	return nil
 }
 
 // fetch adds the query of a cursor to the runs, or says why it may not run.
 func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
-	p := n.opened[name]
+	p := n.openedPortals[name]
 	if p == nil {
 		var err error
 		if p, err = n.r.portal(name); err != nil {
@@ -178,7 +178,7 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 		return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "cursor \"%s\" does not exist", name), nil
 	}
 	if !n.r.ledger.isUsable(p) {
-		return notRunnable(name), nil
+		return notRunnableError(name), nil
 	}
 	v, refused, t := n.r.recheck(p.verdict)
 	if refused != nil {
@@ -191,21 +191,21 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 			WithHint("Execute it in the extended protocol, where it was bound."), nil
 	}
 	p.verdict = v
-	n.runs, n.fetched = append(n.runs, v), append(n.fetched, p)
+	n.runs, n.fetchedPortals = append(n.runs, v), append(n.fetchedPortals, p)
 	return nil, nil
 }
 
 // changeClaim refuses to change a setting that decides which rows an open cursor WITH HOLD will read.
 func (n *nameResolver) changeClaim(setting string) (*sqlstate.Error, error) {
-	for _, p := range n.opened {
+	for _, p := range n.openedPortals {
 		if p.hold {
-			return holdOpen(setting), nil
+			return holdOpenError(setting), nil
 		}
 	}
 	if open, err := n.r.hasUnreadHold(); err != nil {
 		return nil, err
 	} else if open {
-		return holdOpen(setting), nil
+		return holdOpenError(setting), nil
 	}
 	return nil, nil
 }
@@ -229,13 +229,13 @@ func (n *nameResolver) dropSeal() (*sqlstate.Error, error) {
 		return nil, err
 	}
 	if n.r.group.executes > 0 || !n.r.ledger.waitTxStatus() {
-		return discardInTx(), nil
+		return discardInTxError(), nil
 	}
 	n.dropsSeal = true
 	return nil, nil
 }
 
-func holdOpen(setting string) *sqlstate.Error {
+func holdOpenError(setting string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
 		"parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
 		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")

@@ -10,8 +10,8 @@ import (
 
 // refusal is the error that the client gets in place of the server's error which has the token.
 //
-// A refused message is replaced by a form of it that is certain to fail on the server, early and without effect, so that
-// transaction state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
+// A refused message is replaced by a form of it that is certain to fail on the server, early and without effect, so
+// that transaction state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
 type refusal struct {
 	err   *sqlstate.Error
 	token string
@@ -104,18 +104,18 @@ const (
 	invalidCursorName    sqlstate.Code = "34000"
 )
 
-func noStatement(name string) *sqlstate.Error {
+func noStatementError(name string) *sqlstate.Error {
 	if name == "" {
 		return sqlstate.New(invalidStatementName, sqlstate.ReasonNone, "unnamed prepared statement does not exist")
 	}
 	return sqlstate.New(invalidStatementName, sqlstate.ReasonNone, "prepared statement \"%s\" does not exist", name)
 }
 
-func noPortal(name string) *sqlstate.Error {
+func noPortalError(name string) *sqlstate.Error {
 	return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "portal \"%s\" does not exist", name)
 }
 
-func invalidMessage() *sqlstate.Error {
+func invalidMessageError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message format")
 }
 

@@ -56,7 +56,7 @@ func (c *relay) drop(n int) {
 	c.from = c.r
 }
 
-// insert puts bytes of the proxy's behind the bytes that pass so far.
+// insert puts bytes of the proxy behind the bytes that pass so far.
 func (c *relay) insert(b []byte) {
 	c.drop(0)
 	c.out = append(c.out, b...)
@@ -68,8 +68,8 @@ func (c *relay) retract() {
 	c.from = c.r
 }
 
-// passed are the bytes that pass, for one write. They are valid until the next call.
-func (c *relay) passed() []byte {
+// passedBytes are the bytes that pass, for one write. They are valid until the next call.
+func (c *relay) passedBytes() []byte {
 	b := (*c.buf)[c.from:c.r]
 	c.from = c.r
 	if len(c.out) > 0 {

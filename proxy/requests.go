@@ -142,8 +142,8 @@ func (o *openMessages) add(typ byte) {
 // isPortalUnrun tells whether the last Bind is about to be executed: a large batch does not end in between.
 func (o *openMessages) isPortalUnrun() bool { return o.binds == 1 }
 
-// finishBatch sends what the client has sent before it left, or before it broke the protocol, and waits for the answers,
-// as PostgreSQL does, which reads one message after the other. Then the session ends with err.
+// finishBatch sends what the client has sent before it left, or before it broke the protocol, and waits for the
+// answers, as PostgreSQL does, which reads one message after the other. Then the session ends with err.
 func (r *requests) finishBatch(err error) error {
 	if err := r.flush(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (r *requests) finishBatch(err error) error {
 	return err
 }
 
-// handle stages one message of the client's. It tells whether it was the last one.
+// handle stages one message of the client. It tells whether it was the last one.
 func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	r.snapshots.begin(len(r.batch.items) > 0)
 	if r.isBehindEnd(typ) {
@@ -190,7 +190,7 @@ func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	case 'd', 'c', 'f':
 		// Outside COPY FROM STDIN the server ignores these.
 	default:
-		return false, invalidType(typ)
+		return false, invalidTypeError(typ)
 	}
 	return false, err
 }
@@ -209,9 +209,9 @@ func (r *requests) isBehindEnd(typ byte) (refused bool) {
 	}
 	if typ == 'Q' {
 		r.group.endsTx, r.group.dropsSeal = false, false
-		r.refuse(&queryEntry{}, endAlone(), nil, nil)
+		r.refuse(&queryEntry{}, endAloneError(), nil, nil)
 	} else {
-		r.refuse(&describeEntry{object: 'S'}, endAlone(), nil, nil)
+		r.refuse(&describeEntry{object: 'S'}, endAloneError(), nil, nil)
 	}
 	return true
 }
@@ -222,10 +222,10 @@ func (r *requests) refuseTooLong(typ byte, size int) {
 	switch {
 	case r.isBehindEnd(typ):
 	case typ == 'Q':
-		r.refuse(&queryEntry{}, tooLong(size), nil, nil)
+		r.refuse(&queryEntry{}, tooLongError(size), nil, nil)
 		r.ledger.dropUnnamedPortal()
 	default:
-		r.refuse(&describeEntry{object: 'S'}, tooLong(size), nil, nil)
+		r.refuse(&describeEntry{object: 'S'}, tooLongError(size), nil, nil)
 	}
 }
 
@@ -248,8 +248,8 @@ func (r *requests) refuse(e entry, err *sqlstate.Error, v *verdict.Verdict, t ve
 	r.batch.add(start, e)
 }
 
-// denied is the refusal of a message on which the decider has no record.
-func (r *requests) denied(err *sqlstate.Error) *refusal {
+// unrecordedRefusal is the refusal of a message on which the decider has no record.
+func (r *requests) unrecordedRefusal(err *sqlstate.Error) *refusal {
 	r.countDenied(err)
 	return newRefusal(err)
 }
@@ -261,7 +261,7 @@ func (r *requests) countDenied(err *sqlstate.Error) {
 }
 
 // invalid refuses a message whose body is not what its type says.
-func (r *requests) invalid(e entry) { r.refuse(e, invalidMessage(), nil, nil) }
+func (r *requests) invalid(e entry) { r.refuse(e, invalidMessageError(), nil, nil) }
 
 // recheck asks for a verdict again, in case policy or catalog have changed since. A refusal comes with its record.
 func (r *requests) recheck(v *verdict.Verdict) (now *verdict.Verdict, refused *sqlstate.Error, t verdict.Ticket) {

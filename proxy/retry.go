@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A statement that was decided before a change of the catalogs which concerns agents is refused by the database while it
-// is planned. Where it came as a Query of one statement, or as messages up to a Sync, outside a transaction or as the
-// first of one, and the client has none of the answer yet, it is decided and sent once more. The client notices nothing:
-// the database has undone what was done of it.
+// A statement that was decided before a change of the catalogs which concerns agents is refused by the database while
+// it is planned. Where it came as a Query of one statement, or as messages up to a Sync, outside a transaction or as
+// the first of one, and the client has none of the answer yet, it is decided and sent once more. The client notices
+// nothing: the database has undone what was done of it.
 //
 // The goroutine that handles the client's messages has the turn: mostly the one that reads them. While that waits for
 // more of them, or for the answers, the goroutine that sends some once more can have it.
@@ -22,10 +22,10 @@ import (
 const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
 
 const (
-	maxRetryBytes = 16 << 10 // of messages that are kept to be sent once more
+	maxRetryBytes = 16 << 10 // bytes of the messages that are kept to be sent again
 	maxSent       = 5        // how often they are sent
 	retryPause    = 50 * time.Millisecond
-	turnPatience  = 20 * time.Millisecond // for the turn of a goroutine that is about to leave it
+	turnPatience  = 20 * time.Millisecond // how long to wait for the turn of a goroutine that is about to leave it
 )
 
 // retryState is what the client has sent last, so that it can be sent once more. It belongs to the goroutine that has
@@ -37,12 +37,12 @@ type retryState struct {
 	messages []byte // as the client sent them
 	possible bool   // they may be sent once more
 	complete bool   // the last of them is a Query or a Sync
-	writesAt int64  // of writes, before they were sent
+	writesAt int64  // the number of writes before the messages were sent
 	sent     int    // how often
 	begun    bool   // they begin a transaction
 
 	begin   *verdict.Verdict // they do nothing else
-	opening *verdict.Verdict // of the messages right before them, which have begun the transaction in progress
+	opening *verdict.Verdict // the verdict on the messages right before, which have begun the transaction in progress
 }
 
 func (r *retryState) take() { <-r.turn }
@@ -59,8 +59,8 @@ func (r *retryState) takeSoon() bool {
 	}
 }
 
-// start notes the messages that come next. They may be sent once more if the server is idle, outside a transaction or in
-// one that the messages before have begun.
+// start notes the messages that come next. They may be sent once more if the server is idle, outside a transaction or
+// in one that the messages before have begun.
 func (r *retryState) start(l *ledger) {
 	if cap(r.messages) > keptBuffer {
 		r.messages = nil
@@ -74,7 +74,7 @@ func (r *retryState) start(l *ledger) {
 	r.writesAt, r.sent, r.begun, r.begin = r.writes.Load(), 1, false, nil
 }
 
-// add keeps a message of the client's.
+// add keeps a message of the client.
 func (r *retryState) add(typ byte, body []byte) {
 	switch typ {
 	case 'Q', 'P', 'B', 'D', 'E', 'C', 'S':
@@ -136,7 +136,7 @@ type retriedAnswer struct {
 
 // repeats tells whether the messages whose error f is are to be sent once more. Then the caller has the turn.
 func (o *answers) repeats(e entry, f *fields) bool {
-	if !isStale(e, f) || f.fatal() || o.retried.others || o.cut.of != nil || !o.retry.takeSoon() {
+	if !isStale(e, f) || f.fatal() || o.retriedAnswer.others || o.cut.of != nil || !o.retry.takeSoon() {
 		return false
 	}
 	if !o.retry.canRepeat() || !o.ledger.startRetry() {
@@ -240,7 +240,7 @@ func (r *requests) openAgain() error {
 	return r.queryOwn(r.retry.opening.Text, r.retry.opening)
 }
 
-// queryOwn sends a Query of the proxy's and waits for its answer.
+// queryOwn sends a Query of the proxy and waits for its answer.
 func (r *requests) queryOwn(text string, v *verdict.Verdict) error {
 	e := &queryEntry{}
 	e.own, e.verdict, e.done = true, v, make(chan struct{})

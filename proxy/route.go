@@ -36,8 +36,8 @@ type Route struct {
 	// same for the same user each time.
 	Credential *scram.StoredCredentials
 
-	// Password, where it is set, is used in the place of Credential: the agent sends a token as its password, in plain text,
-	// and Password verifies it. The text of an error is for the log.
+	// Password, where it is set, is used in the place of Credential: the agent sends a token as its password, in plain
+	// text, and Password verifies it. The text of an error is for the log.
 	Password func(ctx context.Context, password string) (TokenGrant, error)
 
 	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.
@@ -64,7 +64,7 @@ type Upstream struct {
 	TLS      *tls.Config       // nil: plain
 	Database string            // its name on the server; empty: as the client asked for it
 	User     string            // the agent role
-	Password string            // of the agent role
+	Password string            // the password of the agent role
 	Params   map[string]string // settings that no client can change
 }
 
@@ -82,9 +82,9 @@ type SessionInfo struct {
 	Settings map[string]string
 	Claims   func() verdict.Claims
 
-	Granted map[string]string // attributes that the agent's token gave; nil without one
-	Until   time.Time         // when the token expires, and the session with it; zero: never
-	Lists   bool              // as in [Identity]
+	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
+	Until           time.Time         // when the token expires, and the session with it; zero: never
+	Lists           bool              // as in [Identity]
 
 	// OnRevoke ends the session with this error; it returns at once, may be called from any goroutine, and does
 	// nothing when the session is over.

@@ -19,12 +19,12 @@ func (f *fields) forClient(e entry) ([]byte, sqlstate.Code) {
 	if r := e.base().refusal; r != nil && r.matches(f.message) {
 		return encodeError(nil, "ERROR", r.err), r.err.Code
 	}
-	return f.sanitised(e)
+	return f.sanitisedMessage(e)
 }
 
-// sanitised is a message of the server's own as the client gets it, and its SQLSTATE. e is the entry that it answers;
-// nil: none.
-func (f *fields) sanitised(e entry) ([]byte, sqlstate.Code) {
+// sanitisedMessage is a message of the server's own as the client gets it, and its SQLSTATE. e is the entry that it
+// answers; nil: none.
+func (f *fields) sanitisedMessage(e entry) ([]byte, sqlstate.Code) {
 	code := f.code()
 	var v *verdict.Verdict
 	if e != nil {
@@ -85,7 +85,8 @@ func (f *fields) told(e entry, rule *errorRule, code sqlstate.Code) fields {
 	return told
 }
 
-// originalPosition is a position of the server's in the text of the verdict, without the proxy's own additions.
+// originalPosition converts a position that the server reports into a position in the text of the verdict, without the
+// additions of the proxy.
 func originalPosition(e entry, position int) int {
 	if q, ok := e.(*queryEntry); ok {
 		return q.withoutSettings(position) + q.stepOffset()
@@ -132,10 +133,10 @@ func (f *fields) isOwn(e entry) bool {
 	return isOwnContext(f.context, copies)
 }
 
-// quotesOthers tells whether an error of a statement that writes quotes a value which its text does not have. PostgreSQL
-// then computes and compares values that agents may not see: checks, indexes and conditions use hidden columns, and
-// hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of a parameter
-// quotes the client's own values.
+// quotesOthers tells whether an error of a statement that writes quotes a value which its text does not have.
+// PostgreSQL then computes and compares values that agents may not see: checks, indexes and conditions use hidden
+// columns, and hidden rows. An error at a position of the text, in a line of a COPY as it is read, or at the binding of
+// a parameter quotes the client's own values.
 func (f *fields) quotesOthers(e entry, code sqlstate.Code) bool {
 	if code[:2] != "22" || f.position > 0 || e == nil || copyColumn.MatchString(f.context) ||
 		code == sqlstate.CharacterNotInRepertoire && copyRaw.MatchString(f.context) {
@@ -210,7 +211,7 @@ func (f *fields) restoreNames(v *verdict.Verdict) {
 	}
 }
 
-// clientNames puts the client's names of statements and portals in the place of the server's.
+// clientNames replaces the server's names of statements and portals with the client's names.
 func clientNames(e entry, code sqlstate.Code, message string) string {
 	message = clientName(message, e.base().name)
 	if b, ok := e.(*bindEntry); ok {

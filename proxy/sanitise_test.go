@@ -333,7 +333,7 @@ func TestPosition(t *testing.T) {
 		e    entry
 		want int32
 	}{{queryOf(v), 7}, {queryOf(&verdict.Verdict{}), 0}, {&queryEntry{}, 0}, {nil, 0}} {
-		b, _ := f.sanitised(c.e)
+		b, _ := f.sanitisedMessage(c.e)
 		var e pgx3.ErrorResponse
 		if err := e.Decode(b[5:]); err != nil || e.Position != c.want {
 			t.Errorf("%d %v, want %d", e.Position, err, c.want)

@@ -66,8 +66,8 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	return nil
 }
 
-// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable tells that channel binding was
-// offered.
+// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable tells that channel binding
+// was offered.
 func (c *conn) readFirst(bindable bool) (first string, err error) {
 	body, err := c.readPassword()
 	if err != nil {
@@ -75,16 +75,16 @@ func (c *conn) readFirst(bindable bool) (first string, err error) {
 	}
 	chosen, first, ok := saslInitial(body)
 	if !ok {
-		return "", malformed("The first SASL message is incomplete.")
+		return "", malformedError("The first SASL message is incomplete.")
 	}
 	switch {
 	case chosen == mechanismPlus && bindable:
 		if !strings.HasPrefix(first, "p=") {
-			return "", malformed("The client selected SCRAM-SHA-256-PLUS, but the message has no channel binding data.")
+			return "", malformedError("The client selected SCRAM-SHA-256-PLUS, but the message has no channel binding data.")
 		}
 	case chosen == mechanism:
 		if strings.HasPrefix(first, "p=") {
-			return "", malformed("The client selected SCRAM-SHA-256 without channel binding, but the message has " +
+			return "", malformedError("The client selected SCRAM-SHA-256 without channel binding, but the message has " +
 				"channel binding data.")
 		}
 	default:
@@ -104,7 +104,7 @@ func answerFirst(conversation *scram.ServerConversation, first string) (challeng
 				WithDetail("The client supports SCRAM channel binding but thinks the server does not. However, " +
 					"this server does support channel binding.")
 		}
-		return "", malformed("The client's first SCRAM message is not understood.")
+		return "", malformedError("The client's first SCRAM message is not understood.")
 	}
 	if conversation.AuthzID() != "" {
 		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
@@ -123,25 +123,25 @@ func verifyFinal(conversation *scram.ServerConversation, user, message string) (
 	case scram.ErrChannelBindingsDontMatch:
 		return "", sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding check failed")
 	case "":
-		return "", malformed("The client's final SCRAM message is not understood.")
+		return "", malformedError("The client's final SCRAM message is not understood.")
 	}
-	return "", wrongPassword(user)
+	return "", wrongPasswordError(user)
 }
 
-func wrongPassword(user string) *sqlstate.Error {
+func wrongPasswordError(user string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity,
 		"password authentication failed for user \"%s\"", user)
 }
 
-func malformed(detail string) *sqlstate.Error {
+func malformedError(detail string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed SCRAM message").
 		WithDetail("%s", detail)
 }
 
-// errLongLogin is the error of a password message that is longer than maxLogin.
+// errLongLogin is the error of a password message that is longer than maxPasswordBytes.
 var errLongLogin = sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 
-// readPassword reads one password message of at most maxLogin bytes.
+// readPassword reads one password message of at most maxPasswordBytes bytes.
 func (c *conn) readPassword() ([]byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(c.client, head[:]); err != nil {
@@ -153,14 +153,14 @@ func (c *conn) readPassword() ([]byte, error) {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
 			"expected SASL response, got message type %d", head[0])
 	}
-	if n > maxLogin {
-		_, _ = io.CopyN(io.Discard, c.client, min(int64(n)-4, maxDiscarded))
+	if n > maxPasswordBytes {
+		_, _ = io.CopyN(io.Discard, c.client, min(int64(n)-4, maxDiscardedBytes))
 		return nil, errLongLogin
 	}
 	if n < 4 {
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 	}
-	body := make([]byte, n-4) // bounded by maxLogin
+	body := make([]byte, n-4) // bounded by maxPasswordBytes
 	if _, err := io.ReadFull(c.client, body); err != nil {
 		return nil, err
 	}

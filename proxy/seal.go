@@ -10,25 +10,25 @@ import (
 )
 
 // The seal is set by a statement and a portal of these names, which no client's can have, and with a Sync of its own: a
-// Query in front of the client's messages would drop its statement without a name, and an error in the client's messages
-// would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text. The
-// statement is prepared anew each time, since DEALLOCATE ALL drops it.
+// Query in front of the client's messages would drop its statement without a name, and an error in the client's
+// messages would undo a seal that shares their transaction. The value is a parameter, so that it shows nowhere as text.
+// The statement is prepared anew each time, since DEALLOCATE ALL drops it.
 const (
 	sealName = verdict.SealStatement
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
 )
 
 const (
-	sealWait     = 30 * time.Second // for the server's answer
+	sealWait     = 30 * time.Second // how long the proxy waits for the server's answer to a seal
 	sealAttempts = 4
 )
 
-// The database compares a seal with the beginning of the transaction, and shows no rows where it has expired: the client
-// could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due, except
-// for the second transaction of one message, which has some time more. When the server gets too late to messages that
-// were sent in time, the session ends. Where the database's clock was moved, it answers a statement that it plans with
-// 40001, and the seal is renewed by the new time; a plan that it has cached shows no rows until the next catalog refresh
-// notices the clock.
+// The database compares a seal with the beginning of the transaction, and shows no rows where it has expired: the
+// client could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due,
+// except for the second transaction of one message, which has some time more. When the server gets too late to messages
+// that were sent in time, the session ends. Where the database's clock was moved, it answers a statement that it plans
+// with 40001, and the seal is renewed by the new time; a plan that it has cached shows no rows until the next catalog
+// refresh notices the clock.
 
 // sealState is the seal of the session.
 type sealState struct{ verdict.Seal }
@@ -46,9 +46,9 @@ func (s *sealState) isTooOld() bool {
 
 func (s *sealState) isStale() bool { return s.Stale != nil && s.Stale() }
 
-// dropped notes that a message takes the seal away: nothing that may begin a transaction is sent before a new one is
-// set.
-func (s *sealState) dropped() { s.Renew = time.Time{} }
+// noteDropped notes that a message takes the seal away: nothing that may begin a transaction is sent before a new one
+// is set.
+func (s *sealState) noteDropped() { s.Renew = time.Time{} }
 
 // setSeal gets a new seal and sets it. The server must be idle, and nothing is sent after it before it has answered: a
 // message behind a seal that fails would run under the one before.
@@ -66,7 +66,7 @@ func (r *requests) setSeal() error {
 			// Without the monotonic clock, which stands still while a machine sleeps.
 			seal.Renew, seal.Expires = seal.Renew.Round(0), seal.Expires.Round(0)
 			r.seal = sealState{seal}
-			r.ledger.sealed(seal)
+			r.ledger.noteSeal(seal)
 			return nil
 		case code == "57014" && attempt < sealAttempts:
 			// A cancel request of the client that came too late for its own statement.
@@ -78,8 +78,8 @@ func (r *requests) setSeal() error {
 	}
 }
 
-// renewSeal sends the messages that are staged, waits for the answers and renews the seal. It is false in the middle of a
-// transaction or of a group of messages, where that is not possible.
+// renewSeal sends the messages that are staged, waits for the answers and renews the seal. It is false in the middle of
+// a transaction or of a group of messages, where that is not possible.
 func (r *requests) renewSeal() (bool, error) {
 	if err := r.flush(); err != nil {
 		return false, err
@@ -147,12 +147,12 @@ func (r *requests) refuseOutdated(end int) {
 		if b.refusal != nil || b.verdict == nil || b.verdict.Rights >= r.seal.Rights || showsNothing(b.verdict) {
 			continue
 		}
-		replace(e, r.denied(decidedBefore()))
+		replace(e, r.unrecordedRefusal(decidedBeforeError()))
 		b.refusal.retry = true
 		refused = true
 	}
 	if refused {
-		r.batch.rewrite()
+		r.batch.replaceRefused()
 	}
 }
 
@@ -167,28 +167,28 @@ func beginsAgain(effects []verdict.Effect) bool {
 	return false
 }
 
-func decidedBefore() *sqlstate.Error {
+func decidedBeforeError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: the policy or the schema has changed").
 		WithHint("The statement was decided a moment before. Try it again.")
 }
 
-func endAlone() *sqlstate.Error {
+func endAloneError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 		"no transaction can begin here: the session's identity has to be renewed first").
 		WithHint("Send COMMIT or ROLLBACK in a message of its own, with a Sync after it in a pipeline, when a " +
 			"transaction has lasted long.")
 }
 
-// discardInTx is the refusal of DISCARD ALL where the seal, which it takes away, could not be set again.
-func discardInTx() *sqlstate.Error {
+// discardInTxError is the refusal of DISCARD ALL where the seal, which it takes away, could not be set again.
+func discardInTxError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
 		"DISCARD ALL cannot run inside a transaction block").
 		WithHint("It takes the session's identity away, which pgconsent sets again before the next transaction. In a " +
 			"pipeline, send it with a Sync of its own.")
 }
 
-func sealExpired() *sqlstate.Error {
+func sealExpiredError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity,
 		"the session's identity has expired before the server came to the messages sent in advance").
 		WithHint("What was answered is valid, what was not has shown nothing. Connect again, and send no more in " +

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// Metrics is what the proxy counts; [metrics.Metrics] implements it. Executions that a Decider records are counted by the
-// Decider.
+// Metrics is what the proxy counts; [metrics.Metrics] implements it. Executions that a Decider records are counted by
+// the Decider.
 type Metrics interface {
 	SessionOpened(metrics.SessionKind)
 	SessionClosed(metrics.SessionKind)
@@ -37,8 +37,8 @@ type Config struct {
 	Metrics Metrics      // nil: nothing is counted
 
 	LoginTimeout time.Duration // from accept to the first ReadyForQuery; 0: 60 s
-	DialTimeout  time.Duration // for reaching the server; 0: 10 s
-	MaxLogins    int           // clients that are not logged in yet, at a time; 0: 512
+	DialTimeout  time.Duration // how long to wait for a connection to the server; 0: 10 s
+	MaxLogins    int           // how many clients may be logging in at a time; 0: 512
 
 	// MaxSessions is how many sessions all agents together may have at a time, asked for each one; 0, and nil: any
 	// number. Owners do not count.

@@ -18,12 +18,12 @@ import (
 type session struct {
 	*conn
 	decider  verdict.Decider
-	noticer  verdict.Noticer // the decider, if it is one
-	hearer   verdict.Hearer  // the same
+	noticer  verdict.Noticer // the decider, if it is a Noticer
+	hearer   verdict.Hearer  // the decider, if it is a Hearer
 	backend  verdict.Backend
 	cancelAt Upstream
 	key      []byte // the server's cancel key, with the process id in front
-	shownPID uint32 // what the client was told as the process id
+	shownPID uint32 // the process id that the client was told
 	ledger   *ledger
 	outgoing sync.WaitGroup
 	retry    retryState

@@ -8,34 +8,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// sessionMessage takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they are
-// thrown away.
+// sessionMessage takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they
+// are thrown away.
 func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Error {
 	n := headerSize + len(body)
-	var put []byte // in place of the message
+	var put []byte // what the client gets instead of the message
 	var passes bool
 	var err *sqlstate.Error
 	switch typ {
 	case 'E': // ErrorResponse
-		put, err = o.failed(body)
+		put, err = o.takeError(body)
 	case 'N': // NoticeResponse
 		put = o.notice(body)
-		o.retried.others = o.retried.others || len(put) > 0
+		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
 	case 'C': // CommandComplete, of a step or of what has another tag for the client
 		if more > 0 {
-			return desync(errors.New("CommandComplete is too long"))
+			return desyncError(errors.New("CommandComplete is too long"))
 		}
-		put, err = o.completed(bytes.Clone((*o.buf)[o.r : o.r+n]))
+		put, err = o.takeCommandComplete(bytes.Clone((*o.buf)[o.r : o.r+n]))
 	case 'A': // NotificationResponse
 		put = o.notification(body, more)
-		o.retried.others = o.retried.others || len(put) > 0
+		o.retriedAnswer.others = o.retriedAnswer.others || len(put) > 0
 	case 'S': // ParameterStatus
 		name, _, ok := cString(body)
 		passes = ok && more == 0 && isReported(name)
-		o.retried.others = o.retried.others || passes
+		o.retriedAnswer.others = o.retriedAnswer.others || passes
 	case 'Z': // ReadyForQuery
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
-			return desync(errors.New("invalid ReadyForQuery"))
+			return desyncError(errors.New("invalid ReadyForQuery"))
 		}
 		passes, err = o.readyForQuery(body[0])
 	}
@@ -69,8 +69,8 @@ func (o *answers) notification(body []byte, more int) []byte {
 	return appendMessage(nil, 'A', binary.BigEndian.AppendUint32(nil, pid), body[4:])
 }
 
-// completed takes a CommandComplete that is read whole and returns what the client gets of it.
-func (o *answers) completed(message []byte) ([]byte, *sqlstate.Error) {
+// takeCommandComplete takes a CommandComplete that is read whole and returns what the client gets of it.
+func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) {
 	length := len(message) - headerSize
 	if other := o.current().exec().completion(); other != nil {
 		message = other
@@ -105,7 +105,7 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 	e := o.current()
 	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
-		return false, desync(errOutOfTurn)
+		return false, desyncError(errOutOfTurn)
 	}
 	if o.cut.of != nil {
 		if err := o.waitForCancel(); err != nil {
@@ -130,14 +130,15 @@ func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
 		return false, nil
 	}
 	o.outcomes.add(e)
-	if o.retried.pending && o.startRepeat(status) {
+	if o.retriedAnswer.pending && o.startRepeat(status) {
 		return false, nil
 	}
-	o.outcomes.addRequest(b.requested)
+	o.outcomes.addRequest(b.requestTime)
 	return true, nil
 }
 
-// undoReady makes the server fail in the place of a Query or a Sync which it has answered.
+// undoReady makes the server report an error for a Query or a Sync that it has already answered. So the transaction
+// fails.
 func (o *answers) undoReady(e entry) *sqlstate.Error {
 	if _, isSync := e.(*syncEntry); isSync {
 		return o.undoResult((*refusal).describe, true)
@@ -148,19 +149,19 @@ func (o *answers) undoReady(e entry) *sqlstate.Error {
 // startRepeat has the messages whose answer has ended sent once more. Where the transaction does not allow it any more,
 // the client gets the error.
 func (o *answers) startRepeat(status byte) bool {
-	o.retried.pending = false
+	o.retriedAnswer.pending = false
 	if status == 'I' || status == 'E' && (o.retry.begun || o.retry.opening != nil) {
 		o.outgoing.Go(o.requests.repeat)
 		return true
 	}
-	o.insert(o.retried.err)
+	o.insert(o.retriedAnswer.err)
 	o.ledger.setStaging(false)
 	o.retry.leave()
 	return false
 }
 
-// failed takes an ErrorResponse and returns what the client gets.
-func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
+// takeError takes an ErrorResponse and returns what the client gets.
+func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	f := parseFields(body)
 	e := o.current()
 	if e == nil {
@@ -168,7 +169,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	}
 	o.farewell = o.farewell || f.fatal()
 	if e.base().own && !e.base().forNext {
-		return o.ownFailed(&f), nil
+		return o.takeOwnError(&f), nil
 	}
 	q, _ := e.(*queryEntry)
 	if q != nil {
@@ -180,7 +181,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 	put, code := f.forClient(e)
 	if o.repeats(e, &f) {
 		o.retract()
-		o.retried.pending, o.retried.err, put = true, put, nil
+		o.retriedAnswer.pending, o.retriedAnswer.err, put = true, put, nil
 	}
 	if o.cut.of != nil && !f.fatal() { // the client has had its error
 		put, code = nil, o.cut.of.limit.code
@@ -189,7 +190,7 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 		}
 	}
 	if q != nil && q.steps != nil && !f.fatal() {
-		if err := o.send(q.steps.failed()); err != nil {
+		if err := o.send(q.steps.bytesAfterError()); err != nil {
 			return nil, err
 		}
 	}
@@ -201,22 +202,23 @@ func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
 // endedByServer takes an error that is no answer: the server ends the session.
 func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
 	if !f.fatal() {
-		return nil, desync(errOutOfTurn)
+		return nil, desyncError(errOutOfTurn)
 	}
 	o.farewell = true
-	b, _ := f.sanitised(nil)
+	b, _ := f.sanitisedMessage(nil)
 	return b, nil
 }
 
-// ownFailed takes an error of a message of the proxy's, and returns what the client gets: why the session ends.
-func (o *answers) ownFailed(f *fields) []byte {
+// takeOwnError takes the error of a message that the proxy has sent by itself. It returns the error that tells the
+// client why the session ends, or nil if the session goes on.
+func (o *answers) takeOwnError(f *fields) []byte {
 	o.sealCode = f.code()
 	o.head = nil
 	o.ledger.fail(o.sealCode)
 	if !f.fatal() {
 		return nil
 	}
-	b, _ := f.sanitised(nil)
+	b, _ := f.sanitisedMessage(nil)
 	return b
 }
 

@@ -12,7 +12,7 @@ import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
 
 // heldSnapshot is a snapshot that the server holds for longer than a statement.
 type heldSnapshot struct {
-	inputPart uint64 // that asked for it; messages of the same part need no check
+	inputPart uint64 // the part of the input that asked for the snapshot; messages of the same part need no check
 	known     bool   // the moment was noted
 	verdict.Snapshot
 }
@@ -28,15 +28,15 @@ type snapshotState struct {
 	ledger *ledger
 	part   uint64        // counts the parts of the client's input: one ends with a Query, Sync or Flush, and with each read
 	held   bool          // the transaction may be one that holds its snapshot
-	tx     *heldSnapshot // of such a transaction
-	batch  *heldSnapshot // that the portals and transactions of the batch take; nil: none asks
+	tx     *heldSnapshot // the snapshot of such a transaction
+	batch  *heldSnapshot // the snapshot that the portals and transactions of the batch take; nil: none takes one
 }
 
 // snapshotHolds is whether the session's transactions hold their snapshots by default. The ledger keeps it, since a SET
 // may be rolled back: it counts until all settings are reset.
 type snapshotHolds struct {
 	byDefault bool
-	requests  uint64     // how often it was asked for
+	requests  uint64     // how often a snapshot was asked for
 	reset     *execution // has reset all settings, in the transaction that is in progress
 }
 
@@ -118,12 +118,12 @@ func (s *snapshotState) hold(e entry, p *portal) {
 
 // addCursors notes the snapshots of the cursors that x declares, and has those checked that it fetches from.
 func (s *snapshotState) addCursors(e entry, n *nameUses) {
-	for _, p := range n.declared {
+	for _, p := range n.declaredPortals {
 		if p != nil {
 			s.hold(e, p)
 		}
 	}
-	for _, p := range n.fetched {
+	for _, p := range n.fetchedPortals {
 		s.resume(e.exec(), p)
 	}
 }
@@ -167,7 +167,7 @@ func (b *batch) snapshotEnd(end int) int {
 		if e == nil {
 			continue
 		}
-		if boundary < end && e.base().refusal == nil && (showsHeldSnapshot(e) || unguarded(e) != nil) {
+		if boundary < end && e.base().refusal == nil && (showsHeldSnapshot(e) || unguardedVerdict(e) != nil) {
 			return boundary
 		}
 		if e.endsWithReady() {

@@ -10,7 +10,8 @@ import (
 // snapshotCheck asks the decider about the held snapshots of what is sent next, about each of them once.
 type snapshotCheck struct {
 	*requests
-	answers   map[snapshotUse]*sqlstate.Error // by use: results that wait in a portal may be too old where the rest is not
+	// the answer for each use: results that wait in a portal may be too old while the others are not
+	answers   map[snapshotUse]*sqlstate.Error
 	unchanged map[verdict.Versions]func() *sqlstate.Error
 }
 
@@ -30,16 +31,16 @@ func (r *requests) checkSnapshots(end int) {
 			continue
 		}
 		if err := c.checkFunctions(e); err != nil {
-			replace(e, r.denied(err))
+			replace(e, r.unrecordedRefusal(err))
 			e.base().refusal.retry = err.Code == sqlstate.SerializationFailure
 			refused = true
 		} else if err := c.check(e); err != nil {
-			replace(e, r.denied(err))
+			replace(e, r.unrecordedRefusal(err))
 			refused = true
 		}
 	}
 	if refused {
-		r.batch.rewrite()
+		r.batch.replaceRefused()
 	}
 }
 
@@ -53,14 +54,14 @@ func (r *requests) needsCheck(end int) (yes bool) {
 		if b, ok := e.(*bindEntry); ok && b.portal != nil {
 			r.snapshots.hold(b, b.portal)
 		}
-		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguarded(e) != nil
+		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguardedVerdict(e) != nil
 	}
 	return yes
 }
 
 // checkFunctions refuses e if it calls functions that may have been replaced since they were checked.
 func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
-	v := unguarded(e)
+	v := unguardedVerdict(e)
 	if v == nil {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
 
 // check notes the moment of the snapshot that e takes, and asks whether the snapshots that e shows are still good.
 func (c *snapshotCheck) check(e entry) *sqlstate.Error {
-	err := untracked(e)
+	err := untrackedError(e)
 	if refused := c.noteMoment(e.base().snapshot); err == nil {
 		err = refused
 	}
@@ -81,7 +82,7 @@ func (c *snapshotCheck) check(e entry) *sqlstate.Error {
 	}
 	for _, u := range e.exec().snapshots {
 		if !u.known {
-			return unknownAge()
+			return unknownAgeError()
 		}
 		if err := c.once(u, func() *sqlstate.Error { return c.decider.Fresh(c.ctx, u.Snapshot, u.portal) }); err != nil {
 			return err
@@ -111,9 +112,9 @@ func (c *snapshotCheck) once(u snapshotUse, ask func() *sqlstate.Error) *sqlstat
 	return err
 }
 
-// unguarded is the verdict on what e runs, or plans, where it calls functions of the owner's that may not be those any
-// more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
-func unguarded(e entry) *verdict.Verdict {
+// unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may not be those
+// any more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
+func unguardedVerdict(e entry) *verdict.Verdict {
 	x := e.exec()
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
 		return nil
@@ -132,9 +133,9 @@ func unguarded(e entry) *verdict.Verdict {
 	return nil
 }
 
-// untracked is the refusal of a message that would show, for longer than its statement, a relation or a function whose
-// changes pgconsent does not follow; nil for any other message.
-func untracked(e entry) *sqlstate.Error {
+// untrackedError is the refusal of a message that would show, for longer than its statement, a relation or a function
+// whose changes pgconsent does not follow; nil for any other message.
+func untrackedError(e entry) *sqlstate.Error {
 	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
 		return nil
 	}
@@ -157,8 +158,8 @@ func untracked(e entry) *sqlstate.Error {
 	return nil
 }
 
-// unknownAge is the refusal of a snapshot whose moment nobody knows.
-func unknownAge() *sqlstate.Error {
+// unknownAgeError is the refusal of a snapshot whose moment nobody knows.
+func unknownAgeError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: it is not known whether consent has changed").
 		WithHint("Begin the transaction, or open the cursor, again.")

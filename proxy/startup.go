@@ -15,7 +15,7 @@ const protocol30 = 3 << 16
 
 // startup is a client's startup message.
 type startup struct {
-	packet     []byte // as the client sent it
+	packet     []byte // the startup packet as the client sent it
 	minor      uint32
 	user       string
 	database   string    // defaults to user
@@ -94,8 +94,8 @@ func cString(b []byte) (s string, rest []byte, ok bool) {
 	return string(b[:i]), b[i+1:], true
 }
 
-// negotiation is the answer to a client that speaks a newer minor version or asks for protocol options: protocol 3.0 and
-// none of them. It is nil for other clients.
+// negotiation is the answer to a client that speaks a newer minor version or asks for protocol options: protocol 3.0
+// and none of them. It is nil for other clients.
 func (st *startup) negotiation() []byte {
 	if st.minor == 0 && len(st.extensions) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (st *startup) replay(database string) ([]byte, error) {
 		}
 	}
 	out = append(out, 0)
-	if len(out) > maxStartup {
+	if len(out) > maxStartupBytes {
 		return nil, badStartup()
 	}
 	binary.BigEndian.PutUint32(out, uint32(len(out)))
@@ -138,9 +138,9 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 		Severity:            severity,
 		SeverityUnlocalized: severity,
 		Code:                string(e.Code),
-		Message:             noNUL(e.Message),
-		Detail:              noNUL(e.Detail),
-		Hint:                noNUL(e.Hint),
+		Message:             withoutNULs(e.Message),
+		Detail:              withoutNULs(e.Detail),
+		Hint:                withoutNULs(e.Hint),
 		Position:            int32(e.Position),
 	}).Encode(dst)
 	if err != nil { // longer than a message can be
@@ -149,10 +149,10 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 	return b
 }
 
-// appendNotice appends a notice of the proxy's.
+// appendNotice appends a notice of the proxy.
 func appendNotice(dst []byte, text string) []byte {
 	b, err := (&pgproto3.NoticeResponse{
-		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: string(sqlstate.SuccessfulCompletion), Message: noNUL(text),
+		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: string(sqlstate.SuccessfulCompletion), Message: withoutNULs(text),
 	}).Encode(dst)
 	if err != nil {
 		return dst
@@ -160,5 +160,5 @@ func appendNotice(dst []byte, text string) []byte {
 	return b
 }
 
-// noNUL removes NULs, which would end a field early, from a text that quotes a client.
-func noNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
+// withoutNULs removes NULs, which would end a field early, from a text that quotes a client.
+func withoutNULs(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -13,9 +13,9 @@ import (
 // statement by the messages of the extended protocol, the next when the one before is answered, and last the commit.
 // The client gets the answers that it would have got to the Query; all others are not relayed.
 //
-// Several statements of a Query are one transaction block, which the extended protocol does not have. Where they control
-// no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only brings a
-// warning, and there is no COMMIT.
+// Several statements of a Query are one transaction block, which the extended protocol does not have. Where they
+// control no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only
+// brings a warning, and there is no COMMIT.
 //
 // A Query whose statements are to begin one by one (see [verdict.Verdict.Apart]) is sent in steps as well: PostgreSQL's
 // statement_timestamp() is the time of the message, and each step has messages of its own.
@@ -28,13 +28,13 @@ const stepName = verdict.SealStatement + "_step"
 
 // queryInSteps is a Query that is sent in steps.
 type queryInSteps struct {
-	parts    []verdict.Part
-	hardened []bool // which of them get a hardened plan; nil: none
-	binary   []bool // which of them are to return values in binary; nil: none
-	block    bool   // several statements that control no transaction
+	parts         []verdict.Part
+	hardenedSteps []bool // for each step, whether it gets a hardened plan; nil: none does
+	binary        []bool // which of them are to return values in binary; nil: none
+	block         bool   // several statements that control no transaction
 
 	begun       bool   // the BEGIN in front is answered
-	inBlock     bool   // and has said that a block of the client's is open already
+	inBlock     bool   // the server has said that a transaction block of the client is open already
 	rollingBack bool   // ROLLBACK is sent
 	ended       bool   // nothing else is to be sent before ReadyForQuery
 	last        []byte // the answer to the last statement, which the client gets when it is committed
@@ -75,7 +75,7 @@ func (e *queryEntry) divide() *sqlstate.Error {
 }
 
 func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
-	e.steps = &queryInSteps{parts: parts, hardened: e.hardened, binary: e.binaryFetches(), block: block}
+	e.steps = &queryInSteps{parts: parts, hardenedSteps: e.hardenedStatements, binary: e.binaryFetches(), block: block}
 	e.settings = e.steps.settings(0)
 }
 
@@ -134,7 +134,7 @@ func (st *queryInSteps) step(i int) []byte {
 
 // settings is how many settings of a hardened plan go before the i-th statement.
 func (st *queryInSteps) settings(i int) int {
-	if i < len(st.hardened) && st.hardened[i] {
+	if i < len(st.hardenedSteps) && st.hardenedSteps[i] {
 		return len(verdict.HardenedPlanStatements)
 	}
 	return 0
@@ -160,7 +160,7 @@ func (o *answers) stepCompleted(e *queryEntry, message []byte) ([]byte, *sqlstat
 	case st.block && !st.begun:
 		st.begun = true
 		return nil, nil
-	case st.rollingBack || e.completed >= len(st.parts): // ROLLBACK, COMMIT
+	case st.rollingBack || e.completedStatements >= len(st.parts): // ROLLBACK, COMMIT
 		return nil, nil
 	case e.settings > 0:
 		e.settings--
@@ -172,11 +172,11 @@ func (o *answers) stepCompleted(e *queryEntry, message []byte) ([]byte, *sqlstat
 		return nil, o.undoResult((*refusal).execute, false)
 	case o.late: // the session ends
 		return message, nil
-	case e.completed == len(st.parts):
+	case e.completedStatements == len(st.parts):
 		st.last, message = message, nil
 	}
-	e.settings = st.settings(e.completed)
-	return message, o.send(st.step(e.completed))
+	e.settings = st.settings(e.completedStatements)
+	return message, o.send(st.step(e.completedStatements))
 }
 
 // isStepReady takes a ReadyForQuery and tells whether it ends a step, and not the Query.
@@ -189,8 +189,8 @@ func (o *answers) isStepReady(e entry, status byte) (yes bool, err *sqlstate.Err
 	return true, o.send(appendQuery(nil, "ROLLBACK"))
 }
 
-// failed is what is sent after an error: the server skips what else it has of the step.
-func (st *queryInSteps) failed() []byte {
+// bytesAfterError is what is sent after an error: the server skips what else it has of the step.
+func (st *queryInSteps) bytesAfterError() []byte {
 	if st.ended {
 		return nil
 	}
@@ -199,8 +199,8 @@ func (st *queryInSteps) failed() []byte {
 
 // stepOffset is how many characters of the whole text stand before the statement that the server speaks of.
 func (e *queryEntry) stepOffset() int {
-	if e.steps != nil && e.completed < len(e.steps.parts) {
-		return e.steps.parts[e.completed].At
+	if e.steps != nil && e.completedStatements < len(e.steps.parts) {
+		return e.steps.parts[e.completedStatements].At
 	}
 	return 0
 }
@@ -208,8 +208,8 @@ func (e *queryEntry) stepOffset() int {
 // undefinedParameter is PostgreSQL's SQLSTATE for a parameter in a text that declares none.
 const undefinedParameter = "42P02"
 
-// asQueryError turns the server's error to a message of a step into the one that the Query would have brought: it has no
-// parameters.
+// asQueryError turns the server's error to a message of a step into the one that the Query would have brought: it has
+// no parameters.
 func (e *queryEntry) asQueryError(f *fields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return

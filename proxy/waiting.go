@@ -23,7 +23,7 @@ func (l *ledger) waitOutsideTx() bool {
 func (l *ledger) waitTxStatus() (outside bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.queue.decidesTx() && !l.closed {
+	for l.queue.mayChangeTxStatus() && !l.closed {
 		l.change.Wait()
 	}
 	return !l.closed && l.status == 'I'

@@ -34,13 +34,13 @@ type relationUse struct {
 	declaredSource string // the source that the policy declares; "": it follows from the columns
 
 	columnUsage     map[string]usage
-	rowUsage        usage           // of all columns, as those of a row
+	rowUsage        usage           // how the statement uses all columns, as parts of a row
 	unusedColumns   map[string]bool // columns that a sub-select returns and nothing uses
 	unusedRow       bool            // the same of a whole row
 	constantColumns map[string]bool // columns that must equal a constant or a parameter for a row to be read
 	joinedByKey     bool            // a column of a key equals a column of another table
 	isTarget        bool            // the statement writes it
-	isRead          bool            // of a target: the statement reads some of its columns, too
+	isRead          bool            // the statement also reads columns of a table that it writes
 	writtenColumns  map[string]bool // columns that the statement writes
 }
 
@@ -68,7 +68,7 @@ type outputColumn struct {
 	hasOwnName bool // the statement names it: AS name, or the name of a column
 	usage      usage
 
-	relation *relationUse // of a column of a table, or with column "" of a whole row
+	relation *relationUse // the table of the column; with column "" the value is a whole row of the table
 	column   string
 	sources  []*outputColumn // else the columns that it passes on
 	expr     *sqltext.Node   // else what it is computed of; all columns in it are marked already
@@ -78,10 +78,11 @@ type outputColumn struct {
 // columnUsage follows the columns of one statement.
 type columnUsage struct {
 	*walker
-	uses       []*relationUse
-	visited    map[*sqltext.RangeVar]bool
-	subqueries map[*sqltext.SelectStmt]*resultColumns // of expressions, which may be visited twice
-	ctes       *cteLevel                              // that the current expression sees
+	uses    []*relationUse
+	visited map[*sqltext.RangeVar]bool
+	// the results of subqueries in expressions, which may be visited twice
+	subqueries map[*sqltext.SelectStmt]*resultColumns
+	ctes       *cteLevel // the WITH queries that the current expression sees
 	// what columns of conditions count as: in a sub-select whose result is output, as output
 	conditionUsage usage
 	viewName       string // the view through which it reaches tables
@@ -100,7 +101,7 @@ type resultColumns struct {
 // sameName are the outputs of one name. A list of thousands of names may refer to thousands of columns, so each name is
 // marked once.
 type sameName struct {
-	ownName []*outputColumn // those with a name by AS, or that of a column
+	ownName []*outputColumn // the outputs with a name by AS, or with the name of a column
 	all     []*outputColumn
 	used    [2]bool // ownName, all
 }
@@ -140,11 +141,11 @@ func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly boo
 // rangeItem is an item of FROM.
 type rangeItem struct {
 	resultColumns
-	name     string
-	relation catalog.Name  // of a table without alias
-	wholeRow *outputColumn // the whole row
-	use      *relationUse
-	joined   []*relationUse // of a join with an alias: the tables in it
+	name            string
+	relation        catalog.Name  // the name of a table without alias
+	wholeRow        *outputColumn // the whole row
+	use             *relationUse
+	joinedRelations []*relationUse // the tables in a join with an alias
 }
 
 // usageScope holds the items of one query level. parent is the level around it.

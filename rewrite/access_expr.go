@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// itemsNamed returns the items of that name, of the innermost level that has any.
+// itemsNamed returns the items with the given name, from the innermost level that has such an item.
 func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	for ; s != nil; s = s.parent {
 		var out []*rangeItem
@@ -397,14 +397,14 @@ func (r *columnUsage) isSimilarityOperator(parts []*sqltext.Node) bool {
 	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), UnknownOperator)
 }
 
-// similarityOperators compute distances and similarities: those of pgvector, cube, pg_trgm and btree_gist, and those of
-// PostgreSQL by the same names.
+// similarityOperators are the names of operators that compute distances and similarities. pgvector, cube, pg_trgm and
+// btree_gist have such operators, and PostgreSQL has operators with some of the same names.
 var similarityOperators = map[string]bool{
 	"<->": true, "<#>": true, "<=>": true, "<+>": true, "<~>": true, "<%>": true, "~>": true,
 	"%": true, "<%": true, "%>": true, "<<%": true, "%>>": true, "<<->": true, "<->>": true, "<<<->": true, "<->>>": true,
 }
 
-// similarityExtensions have functions and types for similarity. All of theirs count.
+// similarityExtensions are extensions for similarity. All their functions and types count as similarity.
 var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true,
 	"earthdistance": true}
 

@@ -169,7 +169,7 @@ func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
 	for _, one := range r.uses[before:] {
 		one.mark("", usageOutput|usageSimilarity)
 	}
-	return nil // analyzeAccesses adds the tables that the view reads
+	return nil // nil: the columns are not known; analyzeAccesses adds the tables that the view reads
 }
 
 // maxViews bounds the mentions of views that one statement opens.
@@ -255,7 +255,7 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 	q = r.renameColumns(q, j.Alias.GetColnames())
 	out := subqueryItem(j.Alias.GetAliasname(), q)
 	for _, it := range both {
-		it.eachUse(func(one *relationUse) { out.joined = append(out.joined, one) })
+		it.eachUse(func(one *relationUse) { out.joinedRelations = append(out.joinedRelations, one) })
 	}
 	return []*rangeItem{out}
 }
@@ -265,7 +265,7 @@ func (it *rangeItem) eachUse(f func(*relationUse)) {
 	if it.use != nil {
 		f(it.use)
 	}
-	for _, one := range it.joined {
+	for _, one := range it.joinedRelations {
 		f(one)
 	}
 }
@@ -295,7 +295,7 @@ func commonColumns(left, right []*rangeItem) []string {
 	return out
 }
 
-// columnsNamed returns the columns of that name.
+// columnsNamed returns the columns with the given name.
 func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	var out []*outputColumn
 	for _, it := range items {

@@ -39,7 +39,8 @@ func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
 	return limit, true
 }
 
-// readsOneTableOnce tells whether a plain SELECT names one table, once: each row of the result is one of the table's.
+// readsOneTableOnce tells whether a plain SELECT names one table, once: then each row of the result is a row of the
+// table.
 func readsOneTableOnce(n *sqltext.Node) bool {
 	if _, plain := plainSelect(n); !plain {
 		return false

@@ -21,11 +21,11 @@ type aggregation struct {
 	item  *fromItem  // the table, if the query's FROM has it and nothing else; else nil
 }
 
-// noteSingleRows notes a read of a table some of whose rows count in groups only. An alias that begins with visible_
+// noteSingleRowRead notes a read of a table some of whose rows count in groups only. An alias that begins with visible_
 // says that the reader means the rows that show one by one, if some can.
-func (w *walker) noteSingleRows(ref *reference) {
+func (w *walker) noteSingleRowRead(ref *reference) {
 	if _, a := w.groupedTable(ref); a != nil && (a.Only || !meansVisibleRows(ref)) {
-		w.singleRows = append(w.singleRows, ref)
+		w.singleRowReads = append(w.singleRowReads, ref)
 	}
 }
 
@@ -56,7 +56,7 @@ func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) 
 }
 
 // noteAggregation notes a SELECT that aggregates over such a table, itself or through sub-selects and WITH queries.
-// singleRows are the reads in it. An aggregate over the rows that show would look like one over the table.
+// singleRowReads are the reads in it. An aggregate over the rows that show would look like one over the table.
 func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRows []*reference) {
 	if len(singleRows) == 0 || !w.isGrouped(s) {
 		return
@@ -201,12 +201,12 @@ type aggregateCheck struct {
 	*walker
 	ref    *reference
 	table  catalog.Name // the table, which ref is, or has rows of
-	name   string       // by which columns are qualified
+	name   string       // the name by which columns of the table are qualified
 	policy *policy.Aggregate
 
 	reason          string // the first reason against it
 	at              int32
-	fixedDimensions map[string]bool // that it groups by, or compares with a constant
+	fixedDimensions map[string]bool // the dimensions that the query groups by, or compares with a constant
 	hasGroupingSets bool            // it has grouping sets
 	subjectsAt      int32           // where it counts subjects, if it does
 	countsSubjects  bool
@@ -259,7 +259,7 @@ func groupsHint(a *policy.Aggregate) string {
 
 // refuseSingleRows refuses to read single rows of a table of which none shows.
 func (w *walker) refuseSingleRows() {
-	for _, ref := range w.singleRows {
+	for _, ref := range w.singleRowReads {
 		table, a := w.groupedTable(ref)
 		switch {
 		case !a.Only:

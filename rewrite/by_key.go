@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// keyFunction is what replaces a table where a statement fixes its key: a function of ours, called with the key. The
-// statement keeps its condition. So a mistake here could take rows away, and never add one: the columns come from a
+// keyFunction is what replaces a table where a statement fixes its key: a function of pgconsent, called with the key.
+// The statement keeps its condition. So a mistake here could take rows away, and never add one: the columns come from a
 // call with constants, and nothing else.
 type keyFunction struct {
 	table    *policy.Table

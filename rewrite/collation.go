@@ -9,13 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row. Comparisons
-// of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
-// hidden row had that title. (A collation counts if it belongs to a column, also to one of a sub-select. So does that
-// of a domain, or of an attribute of a composite type.)
+// PostgreSQL cannot compare two values of different collations, and fails only when it evaluates the comparison for a
+// row. It counts comparisons of texts as leak-proof, so it may evaluate them for hidden rows. `CASE WHEN title = 'x'
+// THEN a > b END` would fail if a hidden row had that title. Collations come from columns, also from the columns of
+// sub-selects, from domains and from the attributes of composite types.
 //
-// So a statement that reads protected tables may use one collation besides the database's own, or several that never
-// meet. Where it searches by prefix, all of them must compare byte by byte.
+// So a statement that reads protected tables may use one collation besides the default of the database. It may use
+// several if no expression combines values of two of them. If the statement searches by prefix, all its collations must
+// compare byte by byte.
 
 // collateClause visits x COLLATE c, or that of a column definition, and notes the collation.
 func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {

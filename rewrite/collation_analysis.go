@@ -20,22 +20,22 @@ import (
 // column that it means, and never fewer. Expressions that are not known to be separate are in one group.
 type collationAnalysis struct {
 	groups           []*exprGroup
-	columnCollations map[string]map[string]bool // by the column's name
+	columnCollations map[string]map[string]bool // the collations of columns, by the column's name
 	rowNames         map[string]bool            // names that may mean a whole row, or any column
 	foreignFunctions map[string]bool            // names of functions that are not, or not only, PostgreSQL's
-	depth            int                        // of queries
+	depth            int                        // how deep queries are nested
 	unknown          bool                       // it does not understand something
 }
 
 // exprGroup is an expression in which collations meet.
 type exprGroup struct {
-	columns      map[string]bool // names of columns
-	explicit     map[string]bool // by COLLATE
+	columns      map[string]bool // the names of the columns whose collations it may have
+	explicit     map[string]bool // the collations that COLLATE gives it
 	inJSON       bool            // a whole row becomes JSON here, or is counted
-	anyColumn    bool            // it may hold any column
-	outputName   string          // the column that has its value
-	unknownName  bool            // its value is a column whose name is not known
-	singleColumn bool            // it is a column or a row, which meets values of the same column only
+	anyColumn    bool            // the expression may hold any column
+	outputName   string          // the output column that has the value of the expression
+	unknownName  bool            // the value is a column whose name is not known
+	singleColumn bool            // the expression is a column or a row: it is compared with values of the same column only
 }
 
 // maxPasses bounds how often the columns of sub-selects are followed to their sources.

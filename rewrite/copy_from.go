@@ -80,9 +80,9 @@ func copyFromOption(name string, arg *sqltext.Node) bool {
 		return len(items) > 0 && !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return n.GetString_() == nil })
 	case "header":
 		return strings.EqualFold(arg.GetString_().GetSval(), "match")
-	case "default": // of 16: the view has the table's defaults
+	case "default": // since PostgreSQL 16; the view has the table's defaults
 		return arg.GetString_() != nil
-	case "on_error": // of 17: the default
+	case "on_error": // since PostgreSQL 17; stop is the default
 		return strings.EqualFold(arg.GetString_().GetSval(), "stop")
 	}
 	return false

@@ -6,7 +6,7 @@ import (
 )
 
 // deallocateStmt visits DEALLOCATE, which drivers send for statements that they have prepared on the wire. The server
-// knows these by names of the proxy's.
+// knows these by names of the proxy.
 func (w *walker) deallocateStmt(d *sqltext.DeallocateStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("DeallocateStmt")
 	effect := verdict.Effect{Kind: verdict.Deallocates, Name: d.Name}

@@ -75,7 +75,7 @@ func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 	return f
 }
 
-// rowViewName is the name of the view of ours that is read in place of a relation.
+// rowViewName is the name of the view of pgconsent that is read in place of a relation.
 func rowViewName(n catalog.Name, mode Mode) catalog.Name {
 	if mode == Both || mode == AlwaysInjected {
 		return predicate.FilteredRowView(n)

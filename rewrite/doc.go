@@ -1,8 +1,8 @@
 // Package rewrite returns a statement that can read no row the policy withholds, or an error.
 //
 // The rewriter edits the agent's text only at the offsets of tokens. Names of relations become subqueries with the
-// predicate, or views of ours; catalogs become their shadow views; functions get their schema; pinned arguments get
-// their values. The result is parsed again, and its tree must equal the intended one, or the statement is refused
+// predicate, or views of pgconsent; catalogs become their shadow views; functions get their schema; pinned arguments
+// get their values. The result is parsed again, and its tree must equal the intended one, or the statement is refused
 // (DESIGN invariant I3). Each kind of node, function, operator, type, relation and setting that is allowed is on a
 // list. Default arms refuse.
 //

@@ -67,7 +67,7 @@ const planStandIn = `SELECT %s FROM pg_catalog.generate_series(1, 1) AS "plan no
 func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseResult, extended bool) (*Result, *sqlstate.Error) {
 	explain := tree.Stmts[0].GetStmt().GetExplainStmt()
 	start := source.Tokens[explainedToken(source, explain)].Start
-	inner, refused := r.explained(source.Text[start:], explain.Query, tree.Version, extended)
+	inner, refused := r.checkExplained(source.Text[start:], explain.Query, tree.Version, extended)
 	if refused != nil {
 		if refused.Position > 0 {
 			refused = refused.At(refused.Position + utf8.RuneCountInString(source.Text[:start]))
@@ -92,9 +92,9 @@ func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseRes
 	return result, nil
 }
 
-// explained checks the statement that EXPLAIN names: text, whose tree is query. The effect says which prepared statement
-// it runs, if it is an EXECUTE.
-func (r *Rewriter) explained(text string, query *sqltext.Node, version int32, extended bool) (
+// checkExplained checks the statement that EXPLAIN names: text, whose tree is query. The effect says which prepared
+// statement it runs, if it is an EXECUTE.
+func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int32, extended bool) (
 	verdict.Effect, *sqlstate.Error) {
 	switch query.GetNode().(type) {
 	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt,
@@ -127,7 +127,7 @@ func parameterCount(tree *sqltext.ParseResult) (most int) {
 	return most
 }
 
-// maxResultColumns is how many columns a result of PostgreSQL's has at most: MaxTupleAttributeNumber of htup_details.h.
+// maxResultColumns is how many columns a result of PostgreSQL has at most: MaxTupleAttributeNumber of htup_details.h.
 const maxResultColumns = 1664
 
 // explainedToken is the token at which the statement begins that EXPLAIN names.

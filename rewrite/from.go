@@ -64,7 +64,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, not
 		if columns, singleRows, found := w.ctes.lookup(rv.GetRelname()); found {
 			w.saw("RangeVar")
 			if singleRows != nil {
-				w.singleRows = append(w.singleRows, singleRows)
+				w.singleRowReads = append(w.singleRowReads, singleRows)
 			}
 			name, renamed := w.alias(rv.Alias)
 			if name == "" {

@@ -43,7 +43,7 @@ type hardenedAnalysis struct {
 	viewCount   int // mentions of views
 
 	starCopies int // columns that stars have copied
-	nodeVisits int // of walkNodes
+	nodeVisits int // the number of nodes that walkNodes has visited
 }
 
 // maxNodeVisits bounds the nodes of one statement that are visited again, after the walk: some seconds' work.
@@ -161,7 +161,7 @@ func (c *hardenedAnalysis) statement(n *sqltext.Node) verdict.HardenedPlan {
 	case *sqltext.Node_DeclareCursorStmt:
 		c.statement(s.DeclareCursorStmt.GetQuery())
 		return verdict.HardenedAtExecute
-	case *sqltext.Node_PrepareStmt: // for the EXECUTEs that run it
+	case *sqltext.Node_PrepareStmt: // PREPARE is analysed for the EXECUTEs that run it
 		c.statement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,

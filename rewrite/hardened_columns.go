@@ -9,24 +9,27 @@ import (
 
 // queryLevel holds the items of FROM whose columns one SELECT can name.
 type queryLevel struct {
-	parent         *queryLevel
-	items          []*levelItem
-	mergedColumns  bool // USING or NATURAL: columns of one name may be one
-	unknownColumns bool // an item has columns of which not even the names are known
-	unknownName    bool // the name of an item is not known
+	parent           *queryLevel
+	items            []*levelItem
+	hasMergedColumns bool // USING or NATURAL may have merged columns of one name
+	unknownColumns   bool // not even the names of the columns of some item are known
+	unknownName      bool // the name of an item is not known
 }
 
 // levelItem is an item of FROM.
 type levelItem struct {
-	alias   string                   // its name in the query
-	name    catalog.Name             // of a table without an alias, which schema.table.column reaches
-	table   *catalog.Relation        // a table, or a row view over one; nil for others
-	isPlain func(column string) bool // of a row view: whether a column comes out as it is stored; nil: all do
+	alias string            // the name of the item in the query
+	name  catalog.Name      // the name of a table without an alias: schema.table.column means its columns
+	table *catalog.Relation // the table that the item is, or that its row view reads; nil for other items
+	// tells whether a row view returns a column as stored; nil: every column is returned as stored
+	isPlain func(column string) bool
 
-	columns []levelColumn // of others, as far as they are known
-	// PostgreSQL computes its rows before anything compares their columns: a set-returning function, a recursive query
+	columns []levelColumn // the columns of other items, as far as they are known
+	// PostgreSQL computes the rows of the item before anything compares their columns: a set-returning function or a
+	// recursive query
 	computedFirst bool
-	// a subquery that stays one: the same, but conditions on its columns may be pushed into it
+	// the planner does not pull the subquery up: it computes the rows first, too, but may push conditions on the columns
+	// down
 	notPulledUp bool
 	view        bool // a view; a function that takes its row may be called like a column
 }
@@ -112,9 +115,9 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 		}
 		switch {
 		// it may be a column that USING converts
-		case len(found) > 0 && len(names) == 1 && at.mergedColumns && at.unknownColumns:
+		case len(found) > 0 && len(names) == 1 && at.hasMergedColumns && at.unknownColumns:
 			return resolvedColumn{outer: at != l, computed: true, ofTable: true, containsSubLink: true}
-		case len(found) > 1 && !(len(names) == 1 && at.mergedColumns):
+		case len(found) > 1 && !(len(names) == 1 && at.hasMergedColumns):
 			return resolvedColumn{}
 		case len(found) > 0:
 			m := mergeColumns(found)
@@ -292,8 +295,8 @@ func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *q
 	return l
 }
 
-// outputsOf are the columns that a query returns; nil where not all are known. within is the name of the WITH RECURSIVE
-// query that it is, or "".
+// outputsOf returns the columns of a query's result; nil if not all of them are known. within is the query's name in
+// WITH RECURSIVE; "": it is not recursive.
 func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, within string) []levelColumn {
 	if s == nil {
 		return nil
@@ -476,7 +479,7 @@ func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel)
 		})
 }
 
-// commonAggregates are frequent aggregates of PostgreSQL's own.
+// commonAggregates are frequent aggregates of PostgreSQL.
 var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
@@ -519,7 +522,7 @@ func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLev
 
 // starColumnsOf are the columns that * or item.* stands for, or nil where they are not known.
 func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel) []levelColumn {
-	if at.unknownColumns || at.mergedColumns || len(ref.Fields) > 2 {
+	if at.unknownColumns || at.hasMergedColumns || len(ref.Fields) > 2 {
 		return nil
 	}
 	var out []levelColumn
@@ -563,7 +566,7 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 		i.markPrecomputed()
 		own.add(i)
 	case *sqltext.Node_JoinExpr:
-		own.mergedColumns = own.mergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
+		own.hasMergedColumns = own.hasMergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
 		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of an outer query
 			own.add(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
 			return

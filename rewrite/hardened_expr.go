@@ -59,7 +59,7 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 			c.harden("a sub-select reads a column that is computed as it is read")
 		}
 		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput && (m.computed && m.ofTable ||
-			isStar(n) && (at.mergedColumns || slices.ContainsFunc(at.items,
+			isStar(n) && (at.hasMergedColumns || slices.ContainsFunc(at.items,
 				func(i *levelItem) bool { return i.table != nil && c.hasComputedColumn(i) })))
 		if !m.known && at.parent != nil || m.outer && m.computed {
 			c.subLinkReadsOutput, c.fromOutputMayFail = true, c.fromOutputMayFail || m.ofTable
@@ -191,7 +191,7 @@ func hasLimitOne(s *sqltext.SelectStmt) bool {
 }
 
 // isKnownType tells whether a type is PostgreSQL's own, an enum, or one of a known extension: a cast to it runs no
-// function of the owner's.
+// function of the owner.
 func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {

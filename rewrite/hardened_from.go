@@ -68,9 +68,9 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 		sides, left, right := &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}
 		c.addItems(n.JoinExpr.Larg, sides)
 		of := len(sides.items)
-		left.mergedColumns, sides.mergedColumns = sides.mergedColumns, false
+		left.hasMergedColumns, sides.hasMergedColumns = sides.hasMergedColumns, false
 		c.addItems(n.JoinExpr.Rarg, sides) // the right side may see the left one
-		right.mergedColumns = sides.mergedColumns
+		right.hasMergedColumns = sides.hasMergedColumns
 		for i, item := range sides.items {
 			if i < of {
 				left.add(item)
@@ -79,7 +79,7 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 			}
 		}
 		c.checkUsing(n.JoinExpr, left, right, at.inSubquery)
-		sides.mergedColumns = left.mergedColumns || right.mergedColumns || n.JoinExpr.IsNatural ||
+		sides.hasMergedColumns = left.hasMergedColumns || right.hasMergedColumns || n.JoinExpr.IsNatural ||
 			len(n.JoinExpr.UsingClause) > 0
 		at.queryLevel = sides
 		c.expr(n.JoinExpr.Quals, at)

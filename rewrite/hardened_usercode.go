@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// PostgreSQL runs functions of an owner's, though no statement calls them, where it compares, converts or writes values
+// PostgreSQL runs functions of an owner, though no statement calls them, where it compares, converts or writes values
 // of their types.
 
-// runsUserCode tells whether PostgreSQL runs functions of an owner's by itself for values of a relation. It runs them
-// for implicit casts, default operator classes, the order of ranges, and checks of domains. It may run some, too, as it
+// runsUserCode tells whether PostgreSQL runs functions of an owner by itself for values of a relation. It runs them for
+// implicit casts, default operator classes, the order of ranges, and checks of domains. It may run some, too, as it
 // plans to read the relation or the helper tables of its rule, or finds rows there.
 func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
 	f := r.fragments[relation.Name]
@@ -36,7 +36,7 @@ func (w *walker) valuesRunUserCode() bool {
 	return *w.runsUserCodeCached
 }
 
-// castRunsUserCode tells whether a function of the owner's may make values of a type.
+// castRunsUserCode tells whether a function of the owner may make values of a type.
 func (c *hardenedAnalysis) castRunsUserCode(oid uint32) bool {
 	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
 		f := c.snap.FunctionByOID(cast.Function)

@@ -48,7 +48,7 @@ func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectSt
 	if query, is := c.viewQueries[view.Name]; is {
 		return query
 	}
-	c.viewQueries[view.Name] = nil // for a view that refers to itself
+	c.viewQueries[view.Name] = nil // stops at a view that refers to itself
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
 		return nil

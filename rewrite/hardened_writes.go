@@ -45,7 +45,7 @@ func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
 	c.query(as, nil, true, false)
 }
 
-// userCodeOfWrite says which code of the owner's PostgreSQL may run as it writes rows of a table, "" if it runs none.
+// userCodeOfWrite says which code of the owner PostgreSQL may run as it writes rows of a table, "" if it runs none.
 // update is nil for a DELETE.
 func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
 	ref := c.referenceOf[target]
@@ -85,7 +85,8 @@ func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// userCodeOfDelete says so of deleted rows, and of those that foreign keys change along.
+// userCodeOfDelete says which code of the owner PostgreSQL may run as it deletes rows, and changes the rows that refer
+// to them by foreign keys.
 func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
 		return ""
@@ -120,7 +121,8 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 	return ""
 }
 
-// userCodeOfUpdate says so of an update of some columns, by which foreign keys change no other rows.
+// userCodeOfUpdate says which code of the owner PostgreSQL may run as it updates some columns, if no foreign key
+// changes other rows with them.
 func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (why string) {
 	switch {
 	case !isSingleTable(r):

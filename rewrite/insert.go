@@ -103,7 +103,7 @@ func (w *walker) insertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sq
 			continue
 		}
 		w.checkWritable(t, c.Name, allowed, c.Location)
-		w.assignedParts(c.Indirection)
+		w.visitAssignedParts(c.Indirection)
 	}
 	if w.refused == nil && len(drop) > 0 {
 		w.dropDefaults(t, s, source, drop)
@@ -123,8 +123,8 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 			given = !known || i < width
 		}
 		mark := predicate.OmittedMark(t.ref.name, b.Column)
-		if left, seen := w.omitted[mark]; !seen || left {
-			w.omitted[mark] = !given
+		if left, seen := w.omittedColumns[mark]; !seen || left {
+			w.omittedColumns[mark] = !given
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 // omittedMarks are the marks for columns that every INSERT of the text omits.
 func (w *walker) omittedMarks() string {
 	var out []string
-	for mark, left := range w.omitted {
+	for mark, left := range w.omittedColumns {
 		if left {
 			out = append(out, mark)
 		}

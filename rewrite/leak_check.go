@@ -37,14 +37,15 @@ type leakChecker struct {
 	// puts it off until it has let the row through, and so reads no index by it.
 	leaky      bool
 	leakSafe   bool   // it may take the signed path, whether that is faster or not
-	belowFence []bool // of each condition of the SELECT, whether it goes below OFFSET 0: see leak_check_search.go
+	belowFence []bool // for each condition of the SELECT, whether it goes below OFFSET 0: see leak_check_search.go
 }
 
 // leakColumn is a column of an item of FROM.
 type leakColumn struct {
 	name string
 	kind kind
-	// reading it computes an expression of the owner's or a mask, which may fail on a hidden row
+	// PostgreSQL computes the column as a statement reads it, by a mask or an expression of the owner. That may fail on a
+	// hidden row.
 	computed      bool
 	fewDigits     bool   // its numbers have few digits: no sum of them overflows
 	afterGrouping bool   // it is computed after groups or windows of the outermost SELECT
@@ -55,8 +56,8 @@ type leakColumn struct {
 type leakItem struct {
 	name          string
 	columns       []leakColumn
-	table         *catalog.Relation // the table that has the columns; nil: a query has them
-	mergedColumns map[string]bool   // by USING: a bare name means the other item's column
+	table         *catalog.Relation // the table whose columns these are; nil: the item is a query
+	mergedColumns map[string]bool   // columns merged by USING: a name without the item means the column of the other item
 }
 
 // hasUnknownName tells whether the text does not show the name of a column.
@@ -79,7 +80,7 @@ type leakScope struct {
 // checkContext says where an expression stands.
 type checkContext struct {
 	scope            *leakScope
-	aggregateAllowed bool // aggregates may stand here
+	aggregateAllowed bool // aggregates are allowed at this place
 	isOutput         bool // it is computed of rows that have passed all conditions: see leak_check_output.go
 	aboveFence       bool // so are the sort and group keys: see leak_check_search.go
 	// it is not certain to run to its end: hidden rows outside or beside it may decide whether, or for which rows, it runs
@@ -149,9 +150,10 @@ func (v *leakChecker) checkSelect(s *sqltext.SelectStmt) {
 	v.query(s, checkContext{mayNotRun: v.isView}, true) // a statement may read the view anywhere
 }
 
-// checkCost rejects statements that are as fast under row security. Only speed depends on it: both texts are the same
-// except for the names of tables. Where conditions move, PostgreSQL sees another operand of a parameter first, and
-// reports another mistake. So the sizes of tables, which count hidden rows, decide nothing for such a text.
+// checkCost rejects statements that row security answers as fast as the signed path does. The decision changes only the
+// speed, because both texts differ in nothing but the names of tables. A text whose conditions are moved is an
+// exception: PostgreSQL then reads another operand of a parameter first, and reports another mistake. Sizes of tables
+// count hidden rows, so they decide nothing for such a text.
 func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	switch {
 	case v.reason != "" || v.mode == AlwaysSigned:

@@ -278,7 +278,7 @@ func (v *leakChecker) enum(schema, name string) *catalog.Type {
 	return nil
 }
 
-// lookUp looks for operands in the list.
+// lookUp looks for an operator or a function with these operands in the list of leak-safe expressions.
 func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 	if v.reason != "" {
 		return kindOpaque, false

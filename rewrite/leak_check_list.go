@@ -17,8 +17,8 @@ var leakSafeText string
 type kind string
 
 const (
-	kindOpaque     kind = "opaque" // an expression may return it, count it, and ask whether it is NULL
-	kindString     kind = "string" // a constant whose type follows from its context; NULL, too
+	kindOpaque     kind = "opaque" // an expression may only return the value, count it, and test it for NULL
+	kindString     kind = "string" // NULL, or a constant whose type PostgreSQL infers from the context
 	kindParam      kind = "parameter"
 	kindInt        kind = "int"
 	kindNumeric    kind = "numeric"
@@ -29,11 +29,11 @@ const (
 	kindRecent     kind = "recent"
 	kindToday      kind = "today"
 	kindSpan       kind = "span"
-	kindUndeclared kind = "undeclared" // of a parameter that the client may not declare
+	kindUndeclared kind = "undeclared" // a parameter whose type the client may not declare
 	kindTSQuery    kind = "tsquery"
 	kindTSVector   kind = "tsvector"
 
-	kindConfiguration kind = "configuration" // of a text search, a constant
+	kindConfiguration kind = "configuration" // the configuration of a text search, as a constant
 )
 
 // typeKinds are the types that have a kind of their own, by OID.
@@ -146,10 +146,10 @@ var (
 type value struct {
 	kind      kind
 	constant  bool
-	text      string // of a string constant, cast to text or not
+	text      string // the text of a string constant, with or without a cast to text
 	null      bool
-	number    int32  // of an integer constant
-	param     int32  // of a parameter
+	number    int32  // the value of an integer constant
+	param     int32  // the number of a parameter
 	notOnList bool   // outputExpr has allowed it by its parts: see leak_check_output.go
 	oid       uint32 // the type of a table's column
 }
@@ -200,7 +200,7 @@ func (v value) fits(wanted kind) bool {
 
 const (
 	maxShortText = 500 // bytes of a text that PostgreSQL parses recursively
-	maxWildcards = 200 // of a pattern, which PostgreSQL matches recursively
+	maxWildcards = 200 // wildcards of a pattern, which PostgreSQL matches recursively
 	maxDays      = 100_000
 )
 

@@ -45,7 +45,7 @@ var notPlainFunctions = []string{
 	"ts_stat", "ts_token_type", "unnest",
 }
 
-// indexedAggregates are those that an index may answer (aggsortop of pg_aggregate).
+// indexedAggregates are the aggregates that an index may answer (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
 // Without an ORDER BY, the results of these depend on the order of rows, and so on the plan. The plan is another than
@@ -62,7 +62,7 @@ var (
 var outputTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
 	1700, 2950, 3802}
 
-// leakCheckState is what a tried expression may change.
+// leakCheckState is the part of the checker's state that a check of an expression on trial may change.
 type leakCheckState struct {
 	sumMayOverflow, leaky, indexSearch bool
 	types, starred                     int
@@ -309,7 +309,8 @@ func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
 	}
 }
 
-// isOutputType tells whether an output may be cast to a type, and notes that the type gets its schema.
+// isOutputType tells whether the signed path may cast an output to a type. If so, it notes that the rewriter must write
+// the type's schema.
 func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || t.Setof || t.PctType || schema != "" && schema != "pg_catalog" {

@@ -85,7 +85,7 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 // type of the operand that it sees first beside one, and now sees the conditions below the fence first.
 func (v *leakChecker) checkParamTypes() {
 	for number, beside := range v.paramNeighbours {
-		// only one type has each of the other kinds
+		// Each of the other kinds belongs to a single type, so PostgreSQL infers that type in any order.
 		if k := v.paramKinds[number]; k != kindInt && k != kindInts && k != "float" {
 			continue
 		}
@@ -154,14 +154,14 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	return out, moved.position, true, nil
 }
 
-// movedText is a text made of spans of another.
+// movedText is a text that consists of spans of another text, in another order.
 type movedText struct {
 	text   strings.Builder
 	spans  []copiedSpan
 	length int // in characters
 }
 
-// copiedSpan says where a span of the new text was in the other, in characters counted from 0.
+// copiedSpan says where a span of the new text was in the old text, in characters counted from 0.
 type copiedSpan struct{ at, origin, length int }
 
 func (m *movedText) write(text string) {

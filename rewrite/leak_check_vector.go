@@ -13,7 +13,7 @@ import (
 // for some row.
 func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 	var of *leakItem
-	var types []*sqltext.TypeName // to get their schema
+	var types []*sqltext.TypeName // the types whose schema is to be written
 	written := &vectorNormalizer{
 		partsLeft: maxVectorParts,
 		column: func(c *sqltext.ColumnRef) (string, bool) {

@@ -77,7 +77,7 @@ func (w *walker) mergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
 			}
 			w.saw("ResTarget")
 			w.checkWritable(t, column.Name, t.table.Write.Insertable, column.Location)
-			w.assignedParts(column.Indirection)
+			w.visitAssignedParts(column.Indirection)
 		}
 		for _, n := range c.Values {
 			w.assignedValue(n)

@@ -167,8 +167,8 @@ func (w *walker) checkName(n *sqltext.Node, written string, placed bool,
 	}
 }
 
-// doesNotExist is PostgreSQL's answer to a name that it does not find.
-func doesNotExist(code sqlstate.Code, kind, name string) *sqlstate.Error {
+// doesNotExistError is PostgreSQL's answer to a name that it does not find.
+func doesNotExistError(code sqlstate.Code, kind, name string) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
 }
 
@@ -178,7 +178,7 @@ const softErrorVersion = 160000
 
 // checkRelationName refuses the name of a hidden relation. For a name that does not exist the server has its error, the
 // same whatever there is. But for a name that it looks up at run time it would send the description of the result
-// first. No refusal of ours can come there, so such a name is refused here as well.
+// first. No refusal of pgconsent can come there, so such a name is refused here as well.
 func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 {
@@ -187,22 +187,23 @@ func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	schema, name := schemaAndName(parts)
 	switch own := catalog.IsOwnSchema(schema); {
 	case own && (!read || w.snap.ServerVersion() < softErrorVersion):
-		return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+		return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
 	case !own && !w.isHiddenName(schema, name) && (read || !w.isUnknownRelation(schema, name)):
 		return nil
 	}
 	if schema != "" {
 		name = schema + "." + name
 	}
-	return doesNotExist(sqlstate.UndefinedTable, "relation", name)
+	return doesNotExistError(sqlstate.UndefinedTable, "relation", name)
 }
 
-// isUnknownRelation tells whether no relation and no index has that name. The server reports schemas without relations.
+// isUnknownRelation tells whether no relation and no index has the given name. The server reports schemas without
+// relations.
 func (w *walker) isUnknownRelation(schema, name string) bool {
 	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRowType(schema, name)
 }
 
-// isNoRowType tells whether no relation has that name: then there is no row type of the name.
+// isNoRowType tells whether no relation has the given name. Then no row type has the name either.
 func (w *walker) isNoRowType(schema, name string) bool {
 	_, found := w.snap.ResolveRelation(schema, name)
 	return !found && (schema == "" || w.hasRelations(schema))
@@ -242,7 +243,7 @@ func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	t := parseType(written)
 	schema, name, ok := qualifiedName(t.GetNames())
 	if ok && catalog.IsOwnSchema(schema) {
-		return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+		return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
 	}
 	if !ok || len(w.snap.TypesNamed(schema, name)) > 0 {
 		return nil
@@ -259,7 +260,7 @@ func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	if len(t.GetArrayBounds()) > 0 {
 		name += "[]"
 	}
-	return doesNotExist(sqlstate.UndefinedObject, "type", name)
+	return doesNotExistError(sqlstate.UndefinedObject, "type", name)
 }
 
 // checkFunctionName refuses hidden functions.
@@ -267,7 +268,8 @@ func (w *walker) checkFunctionName(written string, read bool) *sqlstate.Error {
 	return w.checkFunctionText(written, written, read)
 }
 
-// checkSignature does so where the types of the arguments follow. It checks these first, as PostgreSQL does.
+// checkSignature refuses hidden functions in a text where the types of the arguments follow the name. It checks the
+// types first, as PostgreSQL does.
 func (w *walker) checkSignature(written string, read bool) *sqlstate.Error {
 	name, args, _ := strings.Cut(written, "(")
 	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")
@@ -298,9 +300,9 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 	schema, name := schemaAndName(parts)
 	if catalog.IsOwnSchema(schema) {
 		if w.snap.ServerVersion() < softErrorVersion {
-			return doesNotExist(sqlstate.UndefinedSchema, "schema", schema)
+			return doesNotExistError(sqlstate.UndefinedSchema, "schema", schema)
 		}
-		return doesNotExist(sqlstate.UndefinedFunction, "function", whole)
+		return doesNotExistError(sqlstate.UndefinedFunction, "function", whole)
 	}
 	found := w.snap.FunctionsNamed(schema, name)
 	switch {
@@ -316,7 +318,7 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 			return nil
 		}
 	}
-	return doesNotExist(sqlstate.UndefinedFunction, "function", whole)
+	return doesNotExistError(sqlstate.UndefinedFunction, "function", whole)
 }
 
 // checkSchemaName refuses our own schemas.
@@ -325,7 +327,7 @@ func (w *walker) checkSchemaName(written string, _ bool) *sqlstate.Error {
 	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
 		return nil
 	}
-	return doesNotExist(sqlstate.UndefinedSchema, "schema", parts[0])
+	return doesNotExistError(sqlstate.UndefinedSchema, "schema", parts[0])
 }
 
 // schemaAndName are the last two parts of a name. The server checks a database in front.

@@ -86,7 +86,7 @@ func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion
 	bare := source.Bare()
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(bare) {
-			return tooNew(s.what, s.since, s.instead).At(e.Position)
+			return tooNewRefusal(s.what, s.since, s.instead).At(e.Position)
 		}
 	}
 	return e
@@ -96,13 +96,13 @@ func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion
 func newerFunction(name string, serverVersion int) *sqlstate.Error {
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(name+"(") {
-			return tooNew(s.what, s.since, s.instead)
+			return tooNewRefusal(s.what, s.since, s.instead)
 		}
 	}
 	return nil
 }
 
-func tooNew(what string, since int, instead string) *sqlstate.Error {
+func tooNewRefusal(what string, since int, instead string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 		"%s of PostgreSQL %d is not available to agents", what, since).
 		WithHint("pgconsent reads the grammar of PostgreSQL 16. %s", instead)

@@ -46,7 +46,7 @@ func (w *walker) executeStmt(e *sqltext.ExecuteStmt, raw *sqltext.RawStmt) verdi
 	return verdict.Effect{Kind: verdict.Executes, Name: e.Name}
 }
 
-// rename puts the server's name of a statement in the place of the client's.
+// rename replaces the client's name of a statement with the server's name.
 func (w *walker) rename(at sqltext.Token, node, name string, apply func(upstream string)) {
 	if !at.IsName() || name == "" {
 		w.refuse(refusal(node))

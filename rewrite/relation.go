@@ -20,7 +20,7 @@ type reference struct {
 	name       catalog.Name
 	relation   *catalog.Relation // nil for a catalog that the snapshot does not describe
 	fragment   *fragment         // nil for a catalog
-	shadowView catalog.Name      // of a catalog
+	shadowView catalog.Name      // the shadow view that replaces a catalog
 
 	node       *sqltext.Node // holds the RangeVar; nil in COPY
 	rangeVar   *sqltext.RangeVar
@@ -50,8 +50,8 @@ func (r *reference) doNotInject(why notInjectedReason) {
 	}
 }
 
-// unavailableRelation is the refusal of a relation: the same whether or not it exists.
-func unavailableRelation(name string) *sqlstate.Error {
+// unavailableRelationRefusal is the refusal of a relation: the same whether or not it exists.
+func unavailableRelationRefusal(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 		"relation %q is not available to agents", name).
 		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the " +
@@ -75,7 +75,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	}
 	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
 	if !found {
-		w.refuseAt(unavailableRelation(written), rv.GetLocation())
+		w.refuseAt(unavailableRelationRefusal(written), rv.GetLocation())
 		return nil
 	}
 	ref := &reference{name: name, rangeVar: rv, tableToken: -1, repeated: w.repeated}
@@ -98,7 +98,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
-		w.refuseAt(unavailableRelation(written), rv.GetLocation())
+		w.refuseAt(unavailableRelationRefusal(written), rv.GetLocation())
 		return nil
 	} else if why := unreadableHint(table.Relation); why != "" {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
@@ -118,7 +118,7 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 		return nil
 	}
 	w.references = append(w.references, ref)
-	w.noteSingleRows(ref)
+	w.noteSingleRowRead(ref)
 	return ref
 }
 
@@ -320,7 +320,7 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 	})
 }
 
-// substituteView puts a view of ours in the place of a relation, under the name that the statement gives it.
+// substituteView puts a view of pgconsent in the place of a relation, under the name that the statement gives it.
 func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.relationOfView[view] = ref.name
 	rv := ref.rangeVar
@@ -421,7 +421,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// helpersRunUserCode tells whether PostgreSQL runs functions of an owner's as it plans to read the helper tables of the
+// helpersRunUserCode tells whether PostgreSQL runs functions of an owner as it plans to read the helper tables of the
 // rules, or finds rows there.
 func helpersRunUserCode(t *policy.Table) bool {
 	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
@@ -440,7 +440,7 @@ func parseExpression(sql string) *sqltext.Node {
 	return targets[0].GetResTarget().GetVal()
 }
 
-// parseStatement returns the tree of a statement of ours.
+// parseStatement returns the tree of a statement of pgconsent.
 func parseStatement(sql string) *sqltext.Node {
 	tree, refused := sqltext.Parse(sql)
 	if refused != nil || len(tree.Stmts) != 1 {

@@ -46,17 +46,17 @@ type Result struct {
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
 	Accesses    []policy.Access
-	Statements  []policy.Statement // of each statement of the text, for the contracts
+	Statements  []policy.Statement // what each statement of the text reads and writes, for the contracts
 	Functions   []string           // functions called, qualified; sorted, each once
-	Keys        []int              // of each statement, how many keys it fetches key-only columns by
-	Fingerprint string             // of the shape of the text, literals left out
+	Keys        []int              // for each statement, by how many keys it fetches columns that exist by key only
+	Fingerprint string             // identifies the shape of the text, without its literals
 	Tag         string             // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
 	paramKinds   map[int32]kind   // the kinds that the leak check takes parameters for
 	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
 	relationUses []*relationUse
 	foreignCasts []foreignCast
-	checkValues  func(values [][]byte) *sqlstate.Error // of parameters; nil: any are taken
+	checkValues  func(values [][]byte) *sqlstate.Error // checks the values of parameters; nil: all values are accepted
 }
 
 // PlanHints are what the beginning of a text tells the planner of how many rows it finds.
@@ -67,7 +67,7 @@ type PlanHints struct {
 	EstimateRows  []catalog.Name // tables, sorted: a search of their signed views finds few rows
 }
 
-// Hardening is whether PostgreSQL plans a text with settings by which no function of others sees hidden rows.
+// Hardening is whether PostgreSQL plans a text with settings by which no function of other roles sees hidden rows.
 type Hardening struct {
 	HardenedReason     string // why; "": it does not, or only if types are declared for parameters
 	HardenedIfDeclared bool   // its plans are hardened if the client declares types for parameters
@@ -80,7 +80,7 @@ type Rewriter struct {
 	mode              Mode
 	sizes             catalog.Sizes
 	fragments         map[catalog.Name]*fragment // what replaces each relation that the policy lists
-	pins              map[string]*sqltext.Node   // by the SQL of the value
+	pins              map[string]*sqltext.Node   // the parsed values of pinned arguments, by their SQL
 	isView            bool                       // the text is the query of a view, which agents read like a table
 	hasKeyOnlyColumns bool                       // some table has columns that exist by key only
 	listsOnly         bool                       // see [Rewriter.ListsOnly]
@@ -375,24 +375,24 @@ type fragment struct {
 	// the view that is read in place of the relation, which agents cannot read; else zero
 	view           catalog.Name
 	visible        *catalog.Relation        // the relation with the columns that agents see
-	isPlain        func(column string) bool // of a row view: whether a column comes out as it is stored
-	keyFunction    *keyFunction             // nil: it has no columns that exist by key only
-	viewTables     []catalog.Name           // of a view: the tables that it reads
-	partOf         []catalog.Name           // of a partition or child: the tables of the policy that have its rows
-	lacksPredicate bool                     // of a view: one of its tables lacks the predicate
-	// it is a materialized view, a foreign table, or a view that reads one
+	isPlain        func(column string) bool // tells whether a row view returns a column as stored
+	keyFunction    *keyFunction             // nil: the table has no columns that exist by key only
+	viewTables     []catalog.Name           // the tables that a view reads
+	partOf         []catalog.Name           // the tables of the policy that contain the rows of a partition or child
+	lacksPredicate bool                     // some table of a view lacks the predicate
+	// the relation is a materialized view, a foreign table, or a view that reads such a relation
 	lacksRowSecurity bool
 
-	hashSets      []predicate.Set // of the hashed form of the row policy
-	hasSignedView bool            // there is a signed view
-	hasHashedPart bool            // the signed view has parts that are sets where the text has the hint
-	// row security compares a materialized answer, where the signed view looks at the subjects
+	hashSets      []predicate.Set // the sets in the hashed form of the row policy
+	hasSignedView bool            // the table has a signed view
+	hasHashedPart bool            // the signed view has parts that become sets where the text has the hint
+	// row security compares a materialized answer, whereas the signed view reads the subjects
 	materialized     bool
 	aggregate        *policy.Aggregate // some rows count in groups only
 	attributeColumns []string          // columns that equal an attribute in every visible row
-	// the rule reads helper tables whose indexes or types run functions of their owner's
+	// the rule reads helper tables whose indexes or types run functions of the owner
 	runsUserCode       bool
-	singleValueColumns []string // those attributeColumns that equal one value
+	singleValueColumns []string // the attributeColumns that equal one value
 }
 
 // isView tells whether a view replaces the relation: then no construct can read past it.

@@ -22,11 +22,12 @@ const (
 )
 
 // JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
-// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent's are nine and
-// more, which PostgreSQL would join in the order of the rules.
+// own limit is 8. Each table with a rule brings the rule's helper tables. So four tables of an agent are nine and more,
+// which PostgreSQL would join in the order of the rules.
 const JoinLimit = 12
 
-// WithSizes returns a rewriter that decides alike, and gives hints by these sizes. Without sizes it gives no hints.
+// WithSizes returns a rewriter with the same decisions that also gives the planner hints, according to these sizes of
+// tables. A rewriter without sizes gives no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	with := *r
 	with.sizes = sizes
@@ -48,9 +49,9 @@ func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter
 
 // The costs of one protected table in microseconds, by measurement. Only their ratios matter.
 const (
-	probeCost      = 2.0  // of one look-up in a helper table, for one row
-	matchCost      = 0.3  // of one look-up in a hash set
-	setRowCost     = 0.05 // of reading one row of a helper table for a set
+	probeCost      = 2.0  // the cost of one look-up in a helper table, for one row
+	matchCost      = 0.3  // the cost of one look-up in a hash set
+	setRowCost     = 0.05 // the cost of reading one row of a helper table for a set
 	minRowsForHash = 1000 // below it planning takes most of the time
 )
 
@@ -84,7 +85,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 		case ref.fragment == nil:
 		case len(ref.fragment.viewTables) == 0:
 			table(ref.name, ref.fragment, visited)
-		case !h.narrowed[ref]: // the statement reads the whole view
+		case !h.narrowedViews[ref]: // the statement reads the whole view
 			for _, name := range ref.fragment.viewTables {
 				if f := w.fragments[name]; f != nil {
 					table(name, f, w.sizes[name].Rows*visited/h.size(ref))
@@ -165,9 +166,9 @@ func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowE
 	return w.runEstimator(tree, &rowEstimator{ignoreLimit: unlimited})
 }
 
-// runEstimator does so with the settings of h.
+// runEstimator estimates with the settings of h.
 func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
-	h.walker, h.referenceOf, h.rows, h.narrowed, h.lookedUp, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
+	h.walker, h.referenceOf, h.rows, h.narrowedViews, h.lookedUpReferences, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
 		h.referenceOf[ref.rangeVar] = ref
@@ -199,14 +200,14 @@ func hashEntrySize(c *catalog.Column) float64 {
 // rowEstimator estimates how many rows of each reference a statement looks at before it stops.
 type rowEstimator struct {
 	*walker
-	referenceOf       map[*sqltext.RangeVar]*reference
-	rows              map[*reference]float64
-	narrowed          map[*reference]bool // of a view: an index of one of its tables may do
-	lookedUp          map[*reference]bool // an index looks its rows up for rows of another
-	foundBySearch     map[*reference]bool // a search finds the fewest of its rows
-	ignoreLimit       bool                // LIMIT does not count
-	ignoreRuleColumns bool                // nor do columns that the rule compares
-	indexSearches     bool                // searches find few rows by an index
+	referenceOf        map[*sqltext.RangeVar]*reference
+	rows               map[*reference]float64
+	narrowedViews      map[*reference]bool // views for which an index of one of their tables may find the rows
+	lookedUpReferences map[*reference]bool // an index looks its rows up for rows of another
+	foundBySearch      map[*reference]bool // a search finds the fewest of its rows
+	ignoreLimit        bool                // LIMIT does not count
+	ignoreRuleColumns  bool                // nor do columns that the rule compares
+	indexSearches      bool                // searches find few rows by an index
 }
 
 func (h *rowEstimator) size(ref *reference) float64 {
@@ -345,7 +346,7 @@ type queryEstimate struct {
 	singleValueColumns map[*tableEstimate][]string // columns that equal one value
 }
 
-// tableEstimate is that of one table in its FROM.
+// tableEstimate is the estimate of one table in the FROM clause of the query.
 type tableEstimate struct {
 	ref      *reference
 	name     string
@@ -484,10 +485,10 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		}
 	}
 	for _, e := range edges {
-		l.narrowed[e.from.ref], l.narrowed[e.to.ref] = true, true
+		l.narrowedViews[e.from.ref], l.narrowedViews[e.to.ref] = true, true
 	}
 	for _, item := range l.items {
-		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
+		l.narrowedViews[item.ref] = l.narrowedViews[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
 		if item.ref.fragment != nil && !l.ignoreRuleColumns {
 			equal[item] = append(equal[item], item.ref.fragment.attributeColumns...)
 			l.singleValueColumns[item] = append(l.singleValueColumns[item], item.ref.fragment.singleValueColumns...)
@@ -525,7 +526,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		for _, e := range edges {
 			if indexBeginsWith(e.to.ref.relation, e.column) {
 				if rows := e.from.rows * l.rowsPerValue(e.to.ref, e.column); rows <= e.to.rows {
-					e.to.rows, l.lookedUp[e.to.ref] = rows, true
+					e.to.rows, l.lookedUpReferences[e.to.ref] = rows, true
 				}
 			}
 		}
@@ -604,7 +605,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 		return
 	}
 	for _, item := range l.items {
-		l.narrowed[item.ref] = true // which table's index may serve is not known here
+		l.narrowedViews[item.ref] = true // which table's index may serve is not known here
 	}
 	first := l.items[0]
 	if len(s.SortClause) > 0 {

@@ -15,7 +15,7 @@ const (
 	maxOwnIndexRows = 5000
 	// of the rows that the rule's index finds: if the own index finds fewer, the rule's is not worth reading
 	ruleIndexShare = 1.0 / 8
-	searchShare    = 1.0 / 1000 // of a table's rows, that a search may find: a guess
+	searchShare    = 1.0 / 1000 // the share of a table's rows that a search is guessed to find
 )
 
 // wantsIndexHint tells whether the conditions of the one statement of the text find few rows by indexes. It looks at
@@ -39,7 +39,7 @@ func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool
 			found = w.runEstimator(tree, &rowEstimator{ignoreLimit: true, ignoreRuleColumns: true, indexSearches: signedPath})
 		}
 		rows := found.rows[ref]
-		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUp[ref] {
+		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUpReferences[ref] {
 			return false
 		}
 		spared = spared || rows > 1 // one index looks up one row
@@ -69,7 +69,7 @@ func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []cat
 	return out
 }
 
-// rowsByRule is how many rows an index finds for the rule of a table alone; 0: there is none.
+// rowsByRule estimates how many rows an index finds by the rule of a table alone; 0: no index serves the rule.
 func (w *walker) rowsByRule(ref *reference) float64 {
 	rows := 0.0
 	level := &queryEstimate{rowEstimator: &rowEstimator{walker: w}}

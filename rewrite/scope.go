@@ -32,8 +32,8 @@ type fromItem struct {
 	name       string
 	ref        *reference      // a relation; nil for a subquery, a function, a WITH query
 	noAlias    bool            // schema.table.column reaches it
-	columns    map[string]bool // those it is certain to have; nil: not known
-	references []*reference    // of a subquery: the relations that it reads
+	columns    map[string]bool // the columns that the item certainly has; nil: not known
+	references []*reference    // the relations that a subquery reads
 }
 
 // namesResultColumn tells whether the SELECT gives a result column this name.
@@ -55,7 +55,7 @@ func (s *scope) add(item *fromItem) {
 	s.byName[item.name] = append(s.byName[item.name], item)
 }
 
-// itemsNamed returns the items of that name, innermost scope first.
+// itemsNamed returns the items with the given name, the innermost scope first.
 func (s *scope) itemsNamed(name string) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
@@ -120,10 +120,10 @@ func (s *scope) keepSameNames() {
 // cteFrame holds the names of WITH queries that one WITH clause has brought into sight so far.
 type cteFrame struct {
 	parent    *cteFrame
-	columnsOf map[string]map[string]bool // by name; nil where the columns are not known
+	columnsOf map[string]map[string]bool // the columns of each WITH query, by name; nil: not known
 	// by name: for a SELECT, the first read of single rows of a table whose rows count in groups. What a statement
 	// with RETURNING gives was written, and is no part of a table.
-	singleRowsOf map[string]*reference
+	singleRowReads map[string]*reference
 }
 
 // lookup returns the columns of a WITH query, and its read of single rows. A name without schema means a WITH query
@@ -131,7 +131,7 @@ type cteFrame struct {
 func (f *cteFrame) lookup(name string) (columns map[string]bool, singleRows *reference, found bool) {
 	for ; f != nil; f = f.parent {
 		if columns, found := f.columnsOf[name]; found {
-			return columns, f.singleRowsOf[name], true
+			return columns, f.singleRowReads[name], true
 		}
 	}
 	return nil, nil, false

@@ -27,9 +27,9 @@ import (
 type keySearch struct {
 	query          proto.Message // a SELECT, UPDATE or DELETE
 	ref            *reference
-	alias          string // of the table
+	alias          string // the alias of the table
 	key            string // its primary key
-	isKeyCondition []bool // of each condition of the query: it finds rows by key
+	isKeyCondition []bool // for each condition of the query, whether it finds rows by key
 	textSearches   []int  // which text searches in FROM these conditions name
 	queryIndex     int    // the index of the query in queriesOf
 }
@@ -38,7 +38,7 @@ type keySearch struct {
 // leak-safe. Then its signed views find rows by an index if it joins nothing, or if it has conditions on what it joins.
 func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*leakChecker, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
-	if s == nil { // UPDATE or DELETE that runs no code of the owner's: a hardened statement has no such form
+	if s == nil { // UPDATE or DELETE that runs no code of the owner: a hardened statement has no such form
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
 			written = u
 		} else {
@@ -101,7 +101,7 @@ func (w *walker) isFoundByKey(ref *reference) bool {
 // maxKeySearches bounds how much longer a text becomes.
 const maxKeySearches = 4
 
-// onlyTables tells whether a statement reads only tables of the policy: a view may call functions of the owner's, which
+// onlyTables tells whether a statement reads only tables of the policy: a view may call functions of the owner, which
 // would see the signed text.
 func (w *walker) onlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
@@ -179,9 +179,9 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// table looks for a search of one table. optional tells that an outer join may return rows with NULLs in place of the
-// table's. These have no key, so the search must not find them. A search of a column does not, being strict. One of
-// to_tsvector over COALESCE(body, an empty text) with a negation does.
+// table looks for a search of one table. optional tells that an outer join may return a row of NULLs in place of a row
+// of the table. Such a row has no key, so the search must not find it. A search of a column is strict, and does not
+// find it. A negated search of to_tsvector over COALESCE(body, an empty text) does.
 func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
 	ref := f.referenceOf[rv]
 	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.hasSignedView ||

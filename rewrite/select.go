@@ -33,7 +33,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 		w.refuse(refusal("SelectStmt.larg"))
 	}
 	w.valuesLists(s)
-	first, firstSingle := len(w.references), len(w.singleRows)
+	first, firstSingle := len(w.references), len(w.singleRowReads)
 	w.findKeys(s)
 	for _, item := range s.FromClause {
 		w.fromItem(item, own, parent, mayInject)
@@ -57,7 +57,7 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.expr(s.LimitCount)
 	w.groupByKey(s, own)
 	w.addGroupColumns(s, own)
-	w.noteAggregation(s, own, w.singleRows[firstSingle:])
+	w.noteAggregation(s, own, w.singleRowReads[firstSingle:])
 	return columns
 }
 
@@ -164,7 +164,7 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 		return
 	}
 	w.saw("WithClause")
-	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}, singleRowsOf: map[string]*reference{}}
+	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}, singleRowReads: map[string]*reference{}}
 	w.ctes = frame
 	if c.Recursive {
 		for _, n := range c.Ctes {
@@ -178,10 +178,10 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 			return
 		}
 		w.saw("CommonTableExpr")
-		firstSingle := len(w.singleRows)
+		firstSingle := len(w.singleRowReads)
 		columns := w.query(cte.GetCtequery(), parent)
-		if cte.GetCtequery().GetSelectStmt() != nil && len(w.singleRows) > firstSingle {
-			frame.singleRowsOf[cte.Ctename] = w.singleRows[firstSingle]
+		if cte.GetCtequery().GetSelectStmt() != nil && len(w.singleRowReads) > firstSingle {
+			frame.singleRowReads[cte.Ctename] = w.singleRowReads[firstSingle]
 		}
 		if len(cte.Aliascolnames) > 0 {
 			columns = renamedColumns(cte.Aliascolnames)

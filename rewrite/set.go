@@ -18,7 +18,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 	case sqltext.VAR_SET_VALUE:
 		value, ok := w.settingValue(v.Args, listSetting(v.Name))
 		if !ok {
-			w.refuse(badValue(v.Name))
+			w.refuse(badValueError(v.Name))
 			break
 		}
 		if effect.Name == "search_path" && namesNothing(value) {
@@ -61,8 +61,8 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 	return effect
 }
 
-// namesNothing tells of a search path that no relation of the application is found by its bare name. Clients that set it
-// (postgres_fdw does) write all names with their schemas, so that the configured path is as good.
+// namesNothing tells of a search path that no relation of the application is found by its bare name. Clients that set
+// it (postgres_fdw does) write all names with their schemas, so that the configured path is as good.
 func namesNothing(path string) bool {
 	names, ok := splitIdentifiers(path)
 	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
@@ -72,7 +72,7 @@ func namesNothing(path string) bool {
 func (w *walker) pinSearchPath(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) {
 	first := w.source.At(v.Args[0].GetAConst().GetLocation())
 	if first < 0 {
-		w.refuse(badValue(v.Name))
+		w.refuse(badValueError(v.Name))
 		return
 	}
 	path := w.snap.SearchPath()
@@ -159,7 +159,7 @@ func (w *walker) variableShowStmt(v *sqltext.VariableShowStmt) {
 	}
 }
 
-func badValue(name string) *sqlstate.Error {
+func badValueError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonSetting, "invalid value for parameter %q",
 		strings.ToLower(name)).
 		WithHint("Agents may set it to plain values only.")

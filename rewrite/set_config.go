@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals, or parameters
-// whose values are checked when they are bound. Its SELECT reads nothing, as Django's for the time zone, or one setting
-// by its name, as pgAdmin's for bytea_output. Only the session heeds the setting.
+// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals, or
+// parameters whose values are checked when they are bound. Its SELECT reads nothing, as Django's for the time zone, or
+// one setting by its name, as pgAdmin's for bytea_output. Only the session heeds the setting.
 //
 // Beside rows the call would tell for which rows it ran.
 func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
@@ -40,9 +40,9 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	return refused == nil, refused
 }
 
-// isPlainSetting tells whether set_config may set a setting. One that claims an attribute or holds a snapshot needs SET,
-// which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call could
-// change it for what the statement runs.
+// isPlainSetting tells whether set_config may set a setting. One that claims an attribute or holds a snapshot needs
+// SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call
+// could change it for what the statement runs.
 func isPlainSetting(name string, claims map[string]string, timeout time.Duration) bool {
 	name = strings.ToLower(name)
 	_, mapped := claims[name]
@@ -67,8 +67,8 @@ func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
 	return settingArgument{parameter: number}, number != 0
 }
 
-// checkParamUses refuses a parameter that is checked when it is bound and stands somewhere else as well: PostgreSQL could
-// take it for another type there, such as name, and give the setting another text than the one that was checked.
+// checkParamUses refuses a parameter that is checked when it is bound and stands somewhere else as well: PostgreSQL
+// could take it for another type there, such as name, and give the setting another text than the one that was checked.
 func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	if len(w.checkedParams) == 0 {
 		return
@@ -138,9 +138,9 @@ func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 		value, given := valueOf.in(values)
 		switch {
 		case !named || !isPlainSetting(name, claims, timeout):
-			return notSettable(name)
+			return notSettableError(name)
 		case !given:
-			return badValue(name)
+			return badValueError(name)
 		}
 		_, _, refused := CheckSetting(name, value, "set", path, claims)
 		return refused

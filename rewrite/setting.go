@@ -15,7 +15,7 @@ import (
 type setting struct {
 	value         *regexp.Regexp // matched against the value in lower case; nil: see isPinnedValue
 	isPinnedValue func(value string, searchPath []string) bool
-	pinnedValue   string // for the hint
+	pinnedValue   string // the only value that agents may set, for the hint
 	hint          string
 }
 
@@ -32,7 +32,7 @@ func (s setting) withHint(hint string) setting {
 const setAfterStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep " +
 	"their snapshots."
 
-func pinned(values ...string) setting {
+func pinnedSetting(values ...string) setting {
 	return setting{pinnedValue: values[0], isPinnedValue: func(value string, _ []string) bool {
 		return slices.Contains(values, strings.ToLower(strings.TrimSpace(value)))
 	}}
@@ -88,17 +88,17 @@ var settings = map[string]setting{
 	"client_encoding": {pinnedValue: "UTF8",
 		isPinnedValue: func(value string, _ []string) bool { return isUTF8(value) }},
 	"search_path":                 {pinnedValue: "the configured path", isPinnedValue: isSearchPath},
-	"standard_conforming_strings": pinned("on", "true", "yes", "1"),
-	"escape_string_warning":       pinned("on", "true", "yes", "1"),
-	"backslash_quote":             pinned("safe_encoding"),
-	"row_security":                pinned("on", "true", "yes", "1"),
-	"transform_null_equals":       pinned("off", "false", "no", "0"),
-	"array_nulls":                 pinned("on", "true", "yes", "1"),
+	"standard_conforming_strings": pinnedSetting("on", "true", "yes", "1"),
+	"escape_string_warning":       pinnedSetting("on", "true", "yes", "1"),
+	"backslash_quote":             pinnedSetting("safe_encoding"),
+	"row_security":                pinnedSetting("on", "true", "yes", "1"),
+	"transform_null_equals":       pinnedSetting("off", "false", "no", "0"),
+	"array_nulls":                 pinnedSetting("on", "true", "yes", "1"),
 	// with another value searches end before they have found enough, or out of order
-	"hnsw.iterative_scan":      pinned("strict_order"),
-	"ivfflat.iterative_scan":   pinned("relaxed_order"),
-	"role":                     pinned("none"),
-	"session_replication_role": pinned("origin"),
+	"hnsw.iterative_scan":      pinnedSetting("strict_order"),
+	"ivfflat.iterative_scan":   pinnedSetting("relaxed_order"),
+	"role":                     pinnedSetting("none"),
+	"session_replication_role": pinnedSetting("origin"),
 }
 
 // visibleSettings are what agents may see besides the settings that they may set.
@@ -124,14 +124,14 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
 		if len(value) > predicate.MaxClaim || !claimPattern.MatchString(value) {
-			return "", false, badValue(name)
+			return "", false, badValueError(name)
 		}
 		return value, true, nil
 	}
 	s, known := settings[name]
 	switch {
 	case !known || s.value == nil && s.isPinnedValue == nil:
-		return "", false, notSettable(name)
+		return "", false, notSettableError(name)
 	case s.isPinnedValue != nil:
 		if s.isPinnedValue(value, searchPath) || name == "client_encoding" && where != "set" &&
 			strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
@@ -145,9 +145,9 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 			"parameter %q is fixed for agents", name).
 			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", is)
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
-		return "", false, badValue(name).WithHint("%s", setAfterStart)
+		return "", false, badValueError(name).WithHint("%s", setAfterStart)
 	case !s.value.MatchString(strings.ToLower(value)):
-		refused := badValue(name)
+		refused := badValueError(name)
 		if s.hint != "" {
 			refused = refused.WithHint("%s", s.hint)
 		}
@@ -159,7 +159,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 // claimPattern matches a value without control characters.
 var claimPattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
-func notSettable(name string) *sqlstate.Error {
+func notSettableError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 		"parameter %q cannot be changed by agents", name).
 		WithHint("Agents may set how values are shown (DateStyle, TimeZone, extra_float_digits …), timeouts, " +
@@ -173,7 +173,7 @@ func checkReset(name string, claims map[string]string) *sqlstate.Error {
 		return nil
 	}
 	if s := settings[name]; s.value == nil && s.isPinnedValue == nil && name != "session_authorization" {
-		return notSettable(name)
+		return notSettableError(name)
 	}
 	return nil
 }
@@ -210,8 +210,8 @@ func isUTF8(value string) bool {
 
 func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }
 
-// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front. A schema that is named again
-// changes nothing.
+// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front. A schema that is named
+// again changes nothing.
 func isSearchPath(value string, searchPath []string) bool {
 	path, ok := splitIdentifiers(value)
 	if !ok {

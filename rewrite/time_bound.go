@@ -16,7 +16,7 @@ import (
 // operator does not. The bounds here are not near those limits.
 
 // timeBounds casts the operands of comparisons with indexed columns to the columns' types, where that means the same.
-// It does so in conditions only: an expression of GROUP BY has to equal others in the text.
+// It casts in conditions only, because an expression of GROUP BY must equal other expressions of the text.
 func (w *walker) timeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
@@ -43,7 +43,8 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 	}
 }
 
-// timeBound does so with one bound, whose text begins at a token, and returns the token behind it; 0: it is none.
+// timeBound casts one bound, whose text begins at a token, and returns the token after the bound; 0: the token begins
+// no bound.
 func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
 	relation, stored := w.storedColumn(column)
 	if stored == nil || !slices.ContainsFunc(relation.Indexes,
@@ -130,7 +131,7 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	return b, is && timestampPattern.MatchString(text)
 }
 
-// castConstant is the text of a constant that is cast to a type of PostgreSQL's own.
+// castConstant is the text of a constant that is cast to a type of PostgreSQL.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	if c.GetArg().GetAConst().GetSval() == nil || !w.isOwnType(c.TypeName, of) {
@@ -139,7 +140,7 @@ func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	return c.Arg.GetAConst().GetSval().Sval, true
 }
 
-// isOwnType tells whether a type is the one of that name of PostgreSQL's own, without modifiers.
+// isOwnType tells whether a type is the one of that name of PostgreSQL, without modifiers.
 func (w *walker) isOwnType(t *sqltext.TypeName, name string) bool {
 	schema, written, ok := qualifiedName(t.GetNames())
 	return ok && written == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// typeName visits a type. Types keep their spelling: the pinned search path, and no CREATE and TEMP, make that safe.
+// typeName visits a type. A type name stays as the agent wrote it. Nobody can put another type under that name: the
+// search path is pinned, and agents have neither CREATE nor TEMPORARY.
 func (w *walker) typeName(t *sqltext.TypeName) {
 	if t == nil || w.refused != nil {
 		return
@@ -83,7 +84,7 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	for _, c := range r.Columns {
 		t := w.snap.TypeByOID(c.TypeOID)
 		if t != nil && checksRunUserCode(w.snap, t, maxTypeDepth) {
-			return unavailableType(n.Name,
+			return unavailableTypeRefusal(n.Name,
 				fmt.Sprintf("Its column %q is of a domain whose check runs functions of others. Name its columns instead.", c.Name))
 		}
 	}
@@ -156,7 +157,7 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		case classAllow:
 			return nil
 		case classRefuse:
-			return unavailableType(named.Name.Name, "It "+c.why+".")
+			return unavailableTypeRefusal(named.Name.Name, "It "+c.why+".")
 		}
 	case typeList.allows(t.Extension, t.Name.Name):
 		return nil
@@ -166,19 +167,19 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
-		return unavailableType(named.Name.Name,
+		return unavailableTypeRefusal(named.Name.Name,
 			"Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
 	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
 		if !checksRunUserCode(snap, t, maxTypeDepth) {
 			return nil
 		}
-		return unavailableType(named.Name.Name,
+		return unavailableTypeRefusal(named.Name.Name,
 			"It is, or has a column of, a domain whose check runs functions of others. Cast to the type under it.")
 	}
-	return unavailableType(named.Name.Name, availableTypes)
+	return unavailableTypeRefusal(named.Name.Name, availableTypes)
 }
 
-func unavailableType(name, hint string) *sqlstate.Error {
+func unavailableTypeRefusal(name, hint string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "type %q is not available to agents",
 		name).WithHint("%s", hint)
 }

@@ -37,7 +37,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		if err != nil {
 			return nil, nil, err
 		}
-		warnings, err := policy.Lint(doc, snap, policy.LintContext{UnknownOperator: UnknownOperator})
+		warnings, err := policy.Lint(doc, snap, policy.LintContext{IsUnknownOperator: UnknownOperator})
 		return p, warnings, err
 	}
 	for more, want := range map[string]struct {

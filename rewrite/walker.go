@@ -36,36 +36,37 @@ type walker struct {
 	searchLeakCheck    *leakChecker    // the leak check of their conditions
 	columnNames        map[string]bool // last parts of all column references: the columns that may be read
 	collations         map[string]bool // collations other than the database's own: see checkCollations
-	explicitCollations map[string]bool // those named by COLLATE
+	explicitCollations map[string]bool // the collations that COLLATE names
 	runsUserCodeCached *bool           // see valuesRunUserCode
-	// types of values and how often the text makes them, see checkCasts; not all of PostgreSQL's own
+	// types of values, and how often the text makes such values; not all types of PostgreSQL count: see checkCasts
 	valueTypes   map[uint32]int
 	foreignCasts []foreignCast
 	// marks of columns that the policy fills in; true: every INSERT so far omits the column
-	omitted           map[string]bool
+	omittedColumns    map[string]bool
 	hasPrefixOperator bool // ^@ or starts_with is in the text
 	needsSignature    bool
 	lacksPredicate    bool // a table lacks the predicate that the mode asks for
 	starColumnCount   int  // columns that starColumns has copied
 	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
 	aggregations      []aggregation
-	notices           []verdict.Notice                        // that this statement may raise for the client
-	singleRows        []*reference                            // reads of single rows of tables whose rows count in groups: see noteSingleRows
-	hasExecute        bool                                    // it names a prepared statement, which may need a signature
-	extended          bool                                    // the text is a Parse's
-	checkedParams     map[int32]int                           // how often each stands where its value is checked
-	valueChecks       []func(values [][]byte) *sqlstate.Error // of parameters, when they are bound
-	statementCount    int                                     // of the text
-	needsPlanStandIn  bool                                    // it is an EXPLAIN of what reads tables
+	notices           []verdict.Notice // the notices that this statement may raise for the client
+	singleRowReads    []*reference     // see noteSingleRowRead
+	hasExecute        bool             // it names a prepared statement, which may need a signature
+	extended          bool             // the text is a Parse's
+	checkedParams     map[int32]int    // how often each stands where its value is checked
+	// checks of the values of parameters, made when they are bound
+	valueChecks      []func(values [][]byte) *sqlstate.Error
+	statementCount   int  // the number of statements in the text
+	needsPlanStandIn bool // it is an EXPLAIN of what reads tables
 
 	currentOfEnd int                 // the token behind the last CURRENT OF
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
 	// the tree holds the visited node again, the text does not: only the tree is edited
 	repeated bool
 
-	relationUses []*relationUse // of the whole text
+	relationUses []*relationUse // the uses of relations in the whole text
 
-	firstReference    int    // of the statement that is being visited: its first reference
+	firstReference    int    // the first reference of the statement that is being visited
 	writes            bool   // this statement changes rows
 	currentOfCursor   string // the cursor of its CURRENT OF
 	locks             bool   // it locks rows
@@ -77,7 +78,7 @@ type walker struct {
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
 	return &walker{Rewriter: r, source: source, nodeCounts: map[string]int{}, functions: map[string]bool{},
 		columnNames: map[string]bool{}, relationOfView: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
-		explicitCollations: map[string]bool{}, checkedParams: map[int32]int{}, valueTypes: map[uint32]int{}, omitted: map[string]bool{}}
+		explicitCollations: map[string]bool{}, checkedParams: map[int32]int{}, valueTypes: map[uint32]int{}, omittedColumns: map[string]bool{}}
 }
 
 // refuse records the first refusal.

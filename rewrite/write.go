@@ -37,7 +37,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 		w.refuseAt(refusal("view(policy)"), ref.start)
 		return nil
 	default:
-		w.refuseAt(unavailableRelation(ref.name.String()), ref.start)
+		w.refuseAt(unavailableRelationRefusal(ref.name.String()), ref.start)
 		return nil
 	}
 	for _, command := range commands {
@@ -98,8 +98,8 @@ func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, 
 	}
 }
 
-// assignedParts visits the subscripts and fields of a column that is set in part: column[1], column.field.
-func (w *walker) assignedParts(indirection []*sqltext.Node) {
+// visitAssignedParts visits the subscripts and fields of a column that is set in part: column[1], column.field.
+func (w *walker) visitAssignedParts(indirection []*sqltext.Node) {
 	for _, n := range indirection {
 		switch part := n.GetNode().(type) {
 		case *sqltext.Node_String: // a field of a composite type
@@ -132,7 +132,7 @@ func (w *walker) setList(t *writeTarget, targets []*sqltext.Node) {
 		}
 		w.saw("ResTarget")
 		w.checkWritable(t, target.Name, t.table.Write.Updatable, target.Location)
-		w.assignedParts(target.Indirection)
+		w.visitAssignedParts(target.Indirection)
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
 			w.multiAssign(m)
 		} else {
@@ -216,7 +216,8 @@ func (w *walker) where(n *sqltext.Node) {
 		return
 	}
 	w.saw("CurrentOfExpr")
-	// The tree does not say where it is. The text has them in the order of the walk, and the proof compares both.
+	// The tree does not say where in the text CURRENT OF stands. The walk meets the CURRENT OF clauses in the order of the
+	// text, and the proof compares the result with the tree.
 	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
 		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {

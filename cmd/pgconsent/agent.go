@@ -71,7 +71,7 @@ func (a agentAddCmd) Run(s *session) error {
 		password = "" // the operator has it already
 	}
 	dsn := agentDSN(c, a.Name, password, agent.Database)
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err = fmt.Fprintln(s.out, dsn)
@@ -89,7 +89,7 @@ func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) 
 		return err
 	}
 	dsn := agentDSN(c, a.Name, "", agent.Database)
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err := fmt.Fprintln(s.out, dsn)
@@ -155,7 +155,7 @@ func (agentListCmd) Run(s *session) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		all = append(all, agentInfo{name, c.Agents[name].Database, login[name]})
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(all)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
@@ -187,7 +187,7 @@ func (a agentDisableCmd) Run(s *session) error {
 	if err := disable(c.Credentials, a.Name); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]string{"agent": a.Name, "login": "disabled"})
 	}
 	_, err = fmt.Fprintf(s.out, "%s can no longer log in\n", a.Name)

@@ -70,20 +70,20 @@ func (f apiClient) call(s *session, method, path string, query url.Values, in, o
 			to.base).WithCause(err)
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		var refused apiProblem
-		if json.Unmarshal(text, &refused) != nil || refused.Code == "" || refused.Detail == "" {
+		var problem apiProblem
+		if json.Unmarshal(text, &problem) != nil || problem.Code == "" || problem.Detail == "" {
 			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.base,
 				answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
 		}
-		hint := refused.Hint
-		for _, e := range refused.Errors {
+		hint := problem.Hint
+		for _, e := range problem.Errors {
 			hint = strings.TrimSpace(hint + " " + e.Location + ": " + e.Message + ".")
 		}
-		told := sqlstate.New(sqlstate.Code(refused.Code), sqlstate.ReasonConsent, "%s", refused.Detail).WithHint("%s", hint)
-		if refused.Called == "" {
+		told := sqlstate.New(sqlstate.Code(problem.Code), sqlstate.ReasonConsent, "%s", problem.Detail).WithHint("%s", hint)
+		if problem.Called == "" {
 			return told
 		}
-		return &apiError{refused.Called, told, refused.Report}
+		return &apiError{problem.Called, told, problem.Report}
 	}
 	if out == nil {
 		return nil

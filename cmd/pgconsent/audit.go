@@ -61,7 +61,7 @@ type auditCaller struct {
 	Role       string `json:"role"`
 }
 
-// auditDecision is what was decided about a statement, or what became of it.
+// auditDecision is the decision on a statement, or its outcome.
 type auditDecision struct {
 	Tag         string `json:"tag"`
 	Fingerprint string `json:"fingerprint"`

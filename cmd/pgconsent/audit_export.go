@@ -101,7 +101,7 @@ type exporter struct {
 	after   uint64
 	last    uint64
 	ocsf    bool
-	remotes map[string]string      // by session that is open: the address of its client
+	remotes map[string]string      // the client's address of each open session, by session
 	pending map[uint64]auditRecord // decisions whose outcome was not read yet
 }
 

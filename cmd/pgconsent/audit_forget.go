@@ -35,17 +35,17 @@ func (f auditForgetCmd) Run(s *session) error {
 	}); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(map[string]any{"forgotten": forgotten}); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(forgotten) == 0 && s.json:
+	case len(forgotten) == 0 && s.jsonOutput:
 		return errSilent
 	case len(forgotten) == 0:
 		return errors.New("the audit knows no such person: no session has read on behalf of them, or they were forgotten")
-	case !s.json:
+	case !s.jsonOutput:
 		fmt.Fprintf(s.out,
 			"Forgotten in %d of the databases. The configuration and backups of the database may still name them.\n", len(forgotten))
 	}

@@ -70,7 +70,7 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 		return err
 	}
 	lines = lastLines(lines, t.Lines)
-	if s.json {
+	if s.jsonOutput {
 		for _, l := range lines {
 			fmt.Fprint(s.out, l.raw)
 		}
@@ -136,18 +136,19 @@ func lastLines(lines []tailLine, n int) []tailLine {
 
 // tailPrinter prints a decision when its outcome is known.
 type tailPrinter struct {
-	out     io.Writer
-	rows    [][]string // not printed yet
-	widths  []int      // of the columns, over all rows so far: with --follow what comes later stands under the headings
+	out  io.Writer
+	rows [][]string // not printed yet
+	// the widths of the columns over all rows so far, so that with --follow later rows stand under the headings
+	widths  []int
 	short   bool
 	pending map[uint64]auditRecord
 }
 
 func (p *tailPrinter) header() {
-	p.row("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "NOTE")
+	p.addRow("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "NOTE")
 }
 
-func (p *tailPrinter) row(cells ...string) {
+func (p *tailPrinter) addRow(cells ...string) {
 	p.rows = append(p.rows, cells)
 	for i, c := range cells {
 		if i == len(p.widths) {
@@ -190,7 +191,7 @@ func (p *tailPrinter) add(e auditRecord) {
 		}
 		p.decision(d, strconv.FormatInt(e.Rows, 10), note)
 	case e.Kind == audit.KindSession:
-		p.row(localTime(e.Time), e.Agent, "", "session "+e.Event, "", "", "", strings.TrimSpace(e.SQLState+" "+e.Reason))
+		p.addRow(localTime(e.Time), e.Agent, "", "session "+e.Event, "", "", "", strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindCall:
 		about := "everybody"
 		if !e.Everybody {
@@ -200,11 +201,11 @@ func (p *tailPrinter) add(e auditRecord) {
 		if e.Outcome != audit.Done {
 			verdict = e.Outcome
 		}
-		p.row(localTime(e.Time), p.personText(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
+		p.addRow(localTime(e.Time), p.personText(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
 	case e.Kind == audit.KindObservation:
-		p.row(localTime(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
+		p.addRow(localTime(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
 	default:
-		p.row(localTime(e.Time), "", "", e.Kind, "", "", "", e.Cause)
+		p.addRow(localTime(e.Time), "", "", e.Kind, "", "", "", e.Cause)
 	}
 }
 
@@ -227,7 +228,7 @@ func (p *tailPrinter) decision(e auditRecord, rows, note string) {
 			tables = append(tables, t.Name)
 		}
 	}
-	p.row(localTime(e.Time), e.Agent, p.personText(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
+	p.addRow(localTime(e.Time), e.Agent, p.personText(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
 }
 
 // personText prints a reference, shortened if so asked, or another name as it is.

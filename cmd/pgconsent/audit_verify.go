@@ -90,7 +90,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 			registries = append(registries, found)
 		}
 	}
-	if s.json {
+	if s.jsonOutput {
 		err = s.print(map[string]any{"sound": sound, "audit": files, "reports": reports, "registries": registries})
 	} else {
 		err = s.printVerified(files, reports, registries)

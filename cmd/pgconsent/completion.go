@@ -66,7 +66,7 @@ complete -c pgconsent -n 'count (__pgconsent_complete) >/dev/null' -f -a '(__pgc
 `,
 }
 
-// candidate is what may come next on a command line.
+// candidate is a word that may come next on a command line.
 type candidate struct{ word, help string }
 
 // printCandidates answers a shell: the last of the words is the one that is being written.
@@ -160,7 +160,7 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// values are those that a flag or an argument can have, if they are listed.
+// values returns the values that a flag or an argument can have, if its definition lists them.
 func values(v *kong.Value, before string) []candidate {
 	var out []candidate
 	if v.Enum != "" {

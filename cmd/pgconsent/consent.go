@@ -124,7 +124,7 @@ func (s *session) change(database string, c consent.Command) error {
 	if out.Tampered != nil {
 		fmt.Fprintf(s.err, "pgconsent: it is done, but %v\n", out.Tampered)
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(newChangeJSON(out))
 	}
 	line := "nothing is recorded"

@@ -259,7 +259,7 @@ func (g consentGuardianAddCmd) run(s *session, do consent.Action) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint,
 			"record": out.Number})
 	}
@@ -316,7 +316,7 @@ func (s *session) erase(database string, c consent.Command) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"erased": true, "record": out.Number, "at": out.At.UTC()})
 	}
 	_, err = fmt.Fprintf(s.out, "erased; record %d\n", out.Number)

@@ -98,7 +98,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 		}
 		done = append(done, rekeyResult{names[i], o})
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"key": key, "dry_run": k.DryRun, "databases": done})
 	}
 	for _, d := range done {
@@ -131,7 +131,7 @@ func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile)
 			return err
 		}
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"key": file.Newest, "next": next, "dry_run": k.DryRun})
 	}
 	if k.DryRun {
@@ -151,7 +151,7 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 			if e != nil {
 				return e
 			}
-			if !o.None() && err == nil {
+			if !o.IsZero() && err == nil {
 				err = &registry.InUseError{Database: r.Database, Older: o}
 			}
 		}
@@ -166,7 +166,7 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"key": file.Newest, "retired": file.Older, "dry_run": k.DryRun})
 	}
 	var gone []string

@@ -45,7 +45,7 @@ func (c consentStatusCmd) Run(s *session) error {
 	for i, rec := range records {
 		out[i] = statusJSON{newConsentJSON(rec.Consent, now), rec.Number, string(rec.Event), rec.At}
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
@@ -136,7 +136,7 @@ func (h consentHistoryCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		out := make([]recordJSON, len(records))
 		for i, rec := range records {
 			out[i] = recordJSON{rec.Number, rec.At, string(rec.Event), newConsentJSON(rec.Consent, rec.At), rec.Grantor, rec.By,
@@ -174,7 +174,7 @@ func (p consentPendingCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		type question struct {
 			Subject    string    `json:"subject"`
 			Categories []string  `json:"categories"`

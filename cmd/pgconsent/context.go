@@ -59,7 +59,7 @@ func (c contextEnterCmd) Run(s *session) error {
 }
 
 func printEnteredContext(s *session, c api.EnteredContext) error {
-	if s.json {
+	if s.jsonOutput {
 		return s.print(c)
 	}
 	if c.Created {
@@ -131,7 +131,7 @@ func (c contextListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"contexts": list, "current": in})
 	}
 	for _, one := range list {
@@ -172,7 +172,7 @@ func (c contextShowCmd) Run(s *session) error {
 		}
 	}
 	if name == "" {
-		if s.json {
+		if s.jsonOutput {
 			return s.print(map[string]any{"contexts": []api.PrivacyContext{}, "current": ""})
 		}
 		fmt.Fprintln(s.out, "You are in no context: pgconsent context enter NAME.")
@@ -182,7 +182,7 @@ func (c contextShowCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		in, err := current(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT"))
 		if err != nil {
 			return err
@@ -201,7 +201,7 @@ func (c contextLeaveCmd) Run(s *session) error {
 	if err := remember(s, c.apiClient, ""); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"current": ""})
 	}
 	fmt.Fprintln(s.out, "You are in no context.")

@@ -68,7 +68,7 @@ func (d demoCmd) Run(s *session) error {
 	if d.Down && d.Postgres == "" {
 		return usageError{errors.New("--down goes with --postgres: a private demo is all in its folder, which can be deleted")}
 	}
-	if s.json && d.Tour == "yes" {
+	if s.jsonOutput && d.Tour == "yes" {
 		return usageError{errors.New("--json and --tour do not go together: --tour=only plays it without JSON")}
 	}
 	w, err := world.Get(d.World)
@@ -105,7 +105,7 @@ func (d demoCmd) Run(s *session) error {
 		return run.Stop()
 	}
 	defer func() { _ = stop() }() // the first error is reported
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(run.Access); err != nil {
 			return err
 		}
@@ -118,11 +118,11 @@ func (d demoCmd) Run(s *session) error {
 			return errors.Join(failed, stop())
 		}
 	}
-	if !s.json {
+	if !s.jsonOutput {
 		fmt.Fprintln(s.err, "demo: serving; Ctrl-C stops it")
 	}
 	failed := run.Wait(s.ctx)
-	if failed == nil && !s.json {
+	if failed == nil && !s.jsonOutput {
 		fmt.Fprintln(s.err, "demo: stopping")
 	}
 	return errors.Join(failed, stop())

@@ -110,7 +110,7 @@ func (d doctorCmd) Run(s *session) error {
 			unknown++
 		}
 	}
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(reports); err != nil {
 			return err
 		}
@@ -118,13 +118,13 @@ func (d doctorCmd) Run(s *session) error {
 		s.printFindings(reports)
 	}
 	if unsafe > 0 {
-		if !s.json {
+		if !s.jsonOutput {
 			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until they are fixed\n", unsafe)
 		}
 		return errSilent
 	}
 	if unknown > 0 {
-		if !s.json {
+		if !s.jsonOutput {
 			fmt.Fprintf(s.out, "\n%d could not be checked: agents are not served until they can be\n", unknown)
 		}
 		return errUnknown

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// freeSegments and freeDays are the room that a disk should have: for this many segments, and for this long at the
-	// rate so far.
+	// freeSegments and freeDays are the free space that doctor wants on a disk: enough for this many segments, and for
+	// this many days at the rate so far.
 	freeSegments = 4
 	freeDays     = 7
-	// minFreeBytes is the room below which a disk counts as full: records of some minutes.
+	// minFreeBytes is the free space below which doctor reports a disk as full. Audit records fill it within minutes.
 	minFreeBytes = 1 << 20
 	// maxAnchorLag is how many records the anchor may be behind while serve writes.
 	maxAnchorLag = 10000

@@ -107,7 +107,7 @@ func (d *dsarCmd) validate(s *session) error {
 	default:
 		return usageError{errors.New("--out ends in neither .html nor .json: say which with --format")}
 	}
-	if s.json && d.Out == "" {
+	if s.jsonOutput && d.Out == "" {
 		if d.Format == "html" {
 			return usageError{errors.New("--json and --format html do not go together")}
 		}
@@ -176,7 +176,7 @@ func (d dsarCmd) deliver(s *session, r *dsar.Report) error {
 	if err := writeFile(d.Out, write); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"out": d.Out, "format": d.Format, "consent_active": r.Active,
 			"exact": r.Retrievals.Exact, "possible": r.Retrievals.Possible, "record": r.Record})
 	}

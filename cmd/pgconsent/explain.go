@@ -96,7 +96,7 @@ func (e explainCmd) Run(s *session) error {
 		}
 		answer := explainStatement(rewriter, built.policy, text, values)
 		answer.Agent, answer.Database = e.As, t.name
-		if s.json {
+		if s.jsonOutput {
 			err = s.print(answer)
 		} else {
 			s.printExplanation(answer)

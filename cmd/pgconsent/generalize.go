@@ -56,7 +56,7 @@ func (g generalizeCmd) Run(s *session) error {
 	if err := g.call(s, "POST", "/v1/generalize", nil, body, &out); err != nil {
 		var refused *apiError
 		if errors.As(err, &refused) && refused.report != nil {
-			if s.json {
+			if s.jsonOutput {
 				_ = s.print(api.GeneralizeAnswer{Report: *refused.report})
 			} else {
 				printFindings(s, *refused.report)
@@ -64,7 +64,7 @@ func (g generalizeCmd) Run(s *session) error {
 		}
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	switch {

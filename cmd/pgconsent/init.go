@@ -96,7 +96,7 @@ func (c initCmd) Run(s *session) error {
 		"pgconsent doctor" + flag,
 		"pgconsent serve" + flag,
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(initResult{written, proposal, next})
 	}
 	for _, name := range written {

@@ -70,7 +70,7 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Print the version, the commit, and the Go and the PostgreSQL grammar that it was built with."`
 }
 
-// globalFlags are those of every command.
+// globalFlags are the flags that every command has.
 type globalFlags struct {
 	Config    string      `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
 	Versioned versionFlag `name:"version" help:"Print the version."`
@@ -82,11 +82,11 @@ type globalFlags struct {
 // session is the environment of one run of the program: its streams, flags and logger.
 type session struct {
 	streams
-	ctx      context.Context
-	json     bool
-	terminal bool // stdout is one
-	cli      *commands
-	log      *slog.Logger
+	ctx        context.Context
+	jsonOutput bool
+	terminal   bool // stdout is one
+	cli        *commands
+	log        *slog.Logger
 }
 
 // usageError ends the program with exit code 2.
@@ -144,7 +144,7 @@ func run(args []string, s streams) (code int) {
 			more = " An id that begins with - comes after --."
 		}
 		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n",
-			strings.TrimSpace("pgconsent "+selected(parsed, err)), more)
+			strings.TrimSpace("pgconsent "+selectedCommand(parsed, err)), more)
 		return exitUsage
 	}
 	if name := emptyFlag(parsed); name != "" {
@@ -153,7 +153,7 @@ func run(args []string, s streams) (code int) {
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	sess := &session{streams: s, ctx: ctx, json: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
+	sess := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
 	sess.log = sess.logger()
 	if err := parsed.Run(sess); err != nil {
 		return sess.printError(err)
@@ -206,8 +206,8 @@ Beside your own database:
   pgconsent doctor              can the database enforce the policy?
   pgconsent serve               run the sidecar`
 
-// selected returns the command that the command line named, after an error.
-func selected(_ *kong.Context, err error) string {
+// selectedCommand returns the command that the command line named, after an error.
+func selectedCommand(_ *kong.Context, err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
 		return parse.Context.Selected().Path()
@@ -234,7 +234,7 @@ func (s *session) printError(err error) int {
 	}
 	var e *sqlstate.Error
 	var named consent.Named
-	if s.json {
+	if s.jsonOutput {
 		out := map[string]string{"error": errorText(err)}
 		if errors.As(err, &e) && e.Hint != "" {
 			out["hint"] = e.Hint

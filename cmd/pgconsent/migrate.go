@@ -92,7 +92,7 @@ func (m migrateCmd) Run(s *session) error {
 			if err != nil {
 				return err
 			}
-			if s.json {
+			if s.jsonOutput {
 				return s.print(map[string]string{"database": t.name, "sql": sql})
 			}
 			_, err = fmt.Fprintf(s.out, "-- database %s\n%s", t.config.Name, sql)
@@ -173,7 +173,7 @@ type migrated struct {
 }
 
 func (s *session) printMigrated(database, what, policy string, changed *migrations.Changed) error {
-	if s.json {
+	if s.jsonOutput {
 		return s.print(migrated{database, what, policy, changed})
 	}
 	if policy != "" {

@@ -48,7 +48,7 @@ func (r observeReportCmd) Run(s *session) error {
 	}); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(report); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (r observeReplayCmd) Run(s *session) error {
 			return err
 		}
 		replay.Sort()
-		if s.json {
+		if s.jsonOutput {
 			if err := s.print(replay); err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 		if err := s.withAuditSource(c, c.Audit, func(from audit.Source) error { return recall.Read(from, since) }); err != nil {
 			return err
 		}
-		if s.json {
+		if s.jsonOutput {
 			if err := s.print(recall); err != nil {
 				return err
 			}

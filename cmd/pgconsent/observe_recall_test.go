@@ -61,7 +61,7 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	replay := func(want int, args ...string) map[string]observe.AuditClass {
+	replay := func(want int, args ...string) map[string]observe.StatementClass {
 		t.Helper()
 		out, errs, code := call(t, "", append([]string{"observe", "replay", "--audit", "-c", config, "--json"}, args...)...)
 		if code != want {
@@ -74,13 +74,13 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
-		found := map[string]observe.AuditClass{}
+		found := map[string]observe.StatementClass{}
 		for _, c := range r.Classes {
 			found[c.Fingerprint] = *c
 		}
 		return found
 	}
-	check := func(of string, got map[string]observe.AuditClass, want map[string][2]string) {
+	check := func(of string, got map[string]observe.StatementClass, want map[string][2]string) {
 		t.Helper()
 		for fingerprint, w := range want {
 			if c := got[fingerprint]; c.Now != w[0] || !strings.Contains(c.Why, w[1]) || c.Count != 1 {

@@ -147,7 +147,7 @@ func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy)
 // lintContext is what warnings about a policy depend on besides the schema.
 func (s *session) lintContext(t target) (policy.LintContext, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
-		UnknownOperator: rewrite.UnknownOperator}
+		IsUnknownOperator: rewrite.UnknownOperator}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
@@ -198,7 +198,7 @@ func (p policyCheckCmd) print(s *session, found []policyReport) error {
 	for _, v := range found {
 		bad = bad || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
 	}
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(found); err != nil {
 			return err
 		}

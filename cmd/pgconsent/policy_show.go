@@ -49,9 +49,10 @@ type attributeJSON struct {
 }
 
 type tableJSON struct {
-	Table     string            `json:"table"`
-	Kind      string            `json:"kind"`
-	Observed  bool              `json:"observed,omitempty"` // only observed: the rest is what would be enforced
+	Table string `json:"table"`
+	Kind  string `json:"kind"`
+	// the table is only observed; the other members show what the policy would enforce
+	Observed  bool              `json:"observed,omitempty"`
 	Words     []policy.RuleLine `json:"words"`
 	SQL       string            `json:"sql"`
 	Columns   []columnJSON      `json:"columns"` // null: all of them
@@ -68,15 +69,15 @@ type columnJSON struct {
 }
 
 type writeJSON struct {
-	Commands  []string          `json:"commands"`
-	Insert    []string          `json:"insert,omitempty"`
-	Update    []string          `json:"update,omitempty"`
-	Stamps    map[string]string `json:"stamps,omitempty"`
-	NewRows   string            `json:"new_rows,omitempty"`
-	Changed   string            `json:"changed_rows,omitempty"`
-	MayUpdate string            `json:"updatable_rows,omitempty"` // those of the rows that show
-	MayDelete string            `json:"deletable_rows,omitempty"`
-	LostSight bool              `json:"new_rows_are_hidden,omitempty"`
+	Commands      []string          `json:"commands"`
+	Insert        []string          `json:"insert,omitempty"`
+	Update        []string          `json:"update,omitempty"`
+	Stamps        map[string]string `json:"stamps,omitempty"`
+	NewRows       string            `json:"new_rows,omitempty"`
+	Changed       string            `json:"changed_rows,omitempty"`
+	UpdatableRows string            `json:"updatable_rows,omitempty"` // the visible rows that agents may update
+	DeletableRows string            `json:"deletable_rows,omitempty"`
+	LostSight     bool              `json:"new_rows_are_hidden,omitempty"`
 }
 
 type functionJSON struct {
@@ -114,7 +115,7 @@ func (c policyShowCmd) Run(s *session) error {
 			return fmt.Errorf("the policy lists no table %q", c.Table)
 		}
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(all)
 	}
 	for i, p := range all {
@@ -208,10 +209,10 @@ func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
 			shown.Update, shown.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
 		}
 		if w.Update && w.UpdateRows != nil {
-			shown.MayUpdate = policy.ReadableSQL(predicate.Check(w.UpdateRows, t.Relation))
+			shown.UpdatableRows = policy.ReadableSQL(predicate.Check(w.UpdateRows, t.Relation))
 		}
 		if w.Delete && w.DeleteRows != nil {
-			shown.MayDelete = policy.ReadableSQL(predicate.Check(w.DeleteRows, t.Relation))
+			shown.DeletableRows = policy.ReadableSQL(predicate.Check(w.DeleteRows, t.Relation))
 		}
 		out.Write = shown
 	}
@@ -345,13 +346,13 @@ func (t tableJSON) write(s *session, w func(string, ...any)) {
 		if wr.Update != nil {
 			w("    UPDATE sets %s", strings.Join(wr.Update, ", "))
 		}
-		if wr.MayUpdate != "" {
+		if wr.UpdatableRows != "" {
 			w("    UPDATE changes, of the rows that show, those where")
-			w("      %s", wr.MayUpdate)
+			w("      %s", wr.UpdatableRows)
 		}
-		if wr.MayDelete != "" {
+		if wr.DeletableRows != "" {
 			w("    DELETE takes, of the rows that show, those where")
-			w("      %s", wr.MayDelete)
+			w("      %s", wr.DeletableRows)
 		}
 		for _, column := range sortedNames(wr.Stamps) {
 			w("    a new row's %s is %s, whatever they send", column, wr.Stamps[column])

@@ -81,14 +81,14 @@ func (p policyDiffCmd) Run(s *session) error {
 			return err
 		}
 		revealed = report.Reveals()
-		if s.json {
+		if s.jsonOutput {
 			return s.print(report)
 		}
 		policydiff.Printer{Out: s.out, Colours: s.terminal}.Print(report)
 		return nil
 	})
 	var problems policy.Errors
-	if errors.As(err, &problems) && !s.json {
+	if errors.As(err, &problems) && !s.jsonOutput {
 		for _, problem := range problems {
 			fmt.Fprintln(s.out, s.paint("31", problem.Error()))
 		}
@@ -186,7 +186,7 @@ func (s *session) percentProgress() func(what string, part, of int64) {
 		if what != last {
 			began, last = time.Now(), what
 		}
-		if s.json || time.Since(began) < time.Second || time.Since(told) < time.Second || of == 0 {
+		if s.jsonOutput || time.Since(began) < time.Second || time.Since(told) < time.Second || of == 0 {
 			return
 		}
 		told = time.Now()

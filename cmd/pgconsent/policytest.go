@@ -51,7 +51,7 @@ func (p policyTestCmd) Run(s *session) error {
 		return err
 	}
 	say := func(what string) {
-		if !s.json {
+		if !s.jsonOutput {
 			fmt.Fprintln(s.err, s.paint("2", what))
 		}
 	}
@@ -156,7 +156,7 @@ func (p policyTestCmd) once(s *session, server *policytest.Server, files []strin
 	passed = true
 	printer := policytest.Printer{Out: s.out, Colours: s.terminal}
 	o := policytest.Options{Match: match, Dump: p.dump(s)}
-	if !s.json {
+	if !s.jsonOutput {
 		o.Started, o.Finished = printer.Started, printer.Finished
 	}
 	reports := []policytest.Report{}
@@ -165,7 +165,7 @@ func (p policyTestCmd) once(s *session, server *policytest.Server, files []strin
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", file, err)
 		}
-		if !s.json {
+		if !s.jsonOutput {
 			printer.Ended(r)
 		}
 		passed = passed && r.Passed()
@@ -180,7 +180,7 @@ func (p policyTestCmd) once(s *session, server *policytest.Server, files []strin
 			return false, err
 		}
 	}
-	if s.json {
+	if s.jsonOutput {
 		return passed, s.print(reports)
 	}
 	return passed, nil

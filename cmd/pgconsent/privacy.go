@@ -74,7 +74,7 @@ func (p privacyAddCmd) Run(s *session) error {
 	if err := p.call(s, "POST", "/v1/memories", nil, body, &out); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	fmt.Fprintf(s.out, "%s, in %s\n", out.ID, out.Store)
@@ -142,7 +142,7 @@ func (f apiClient) change(s *session, path string, body map[string]any, kind, re
 	if err := f.call(s, "POST", path, nil, body, &out); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	switch {
@@ -173,7 +173,7 @@ func (p privacyConsentCmd) Run(s *session) error {
 	if err := p.call(s, "POST", "/v1/privacy/consents", nil, body, &out); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	was := ""
@@ -208,7 +208,7 @@ func (p privacyRetractCmd) Run(s *session) error {
 	if err := p.call(s, "POST", "/v1/privacy/consents/revoke", nil, body, &out); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	for _, c := range out.Consents {
@@ -256,12 +256,12 @@ func (p privacyAuditCmd) Run(s *session) error {
 		if out = page; out.Next == "" {
 			break
 		}
-		if !s.json {
+		if !s.jsonOutput {
 			fmt.Fprintf(s.err, "%d memories until now\n", len(out.Rows))
 		}
 		query.Set("after", out.Next)
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(out)
 	}
 	for i, row := range out.Rows {

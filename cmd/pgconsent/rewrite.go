@@ -111,7 +111,7 @@ func (r rewriteCmd) Run(s *session) error {
 			answer.ByKey, answer.EstimateRows = tableNames(result.SearchedByKey), tableNames(result.EstimateRows)
 		}
 		switch {
-		case s.json:
+		case s.jsonOutput:
 			if err := s.print(answer); err != nil {
 				return err
 			}

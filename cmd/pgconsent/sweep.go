@@ -50,7 +50,7 @@ func (c sweepCmd) Run(s *session) error {
 			return err
 		}
 		sweeper := &sweep.Sweeper{Registry: r}
-		if s.terminal && !s.json {
+		if s.terminal && !s.jsonOutput {
 			sweeper.Progress = func(stage string, done, of int) {
 				if done%100 == 0 || done == of {
 					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, doneOf(done, of))
@@ -77,7 +77,7 @@ func (c sweepCmd) Run(s *session) error {
 		failed = failed || len(report.Failures) > 0
 		out = append(out, done)
 	}
-	if s.json {
+	if s.jsonOutput {
 		if err := s.print(out); err != nil {
 			return err
 		}

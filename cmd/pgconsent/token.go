@@ -47,7 +47,7 @@ func (a tokenAddCmd) Run(s *session) error {
 	if err := identity.AddToken(path, c, entry, a.Replace); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]string{"name": a.Name, "role": a.Role, "token": token})
 	}
 	_, err = fmt.Fprintln(s.out, token)
@@ -79,7 +79,7 @@ func (tokenListCmd) Run(s *session) error {
 	for _, t := range tokens {
 		all = append(all, tokenJSON{t.Name, string(t.Role), t.Subject, t.Agent, t.Database, !t.Disabled})
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(all)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
@@ -110,7 +110,7 @@ func (a tokenRevokeCmd) Run(s *session) error {
 	if err := identity.RevokeToken(path, a.Name); err != nil {
 		return err
 	}
-	if s.json {
+	if s.jsonOutput {
 		return s.print(map[string]any{"name": a.Name, "valid": false})
 	}
 	_, err = fmt.Fprintf(s.out, "%s is no longer valid\n", a.Name)

@@ -19,17 +19,17 @@ var version string
 
 // versionInfo is what "pgconsent version" prints.
 type versionInfo struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Grammar  int    `json:"postgresql_grammar"` // the major version
+	Version      string `json:"version"`
+	Commit       string `json:"commit"`
+	Go           string `json:"go"`
+	Platform     string `json:"platform"`
+	GrammarMajor int    `json:"postgresql_grammar"` // the major version
 }
 
 // readVersion reads what the Go tool has recorded in the program.
 func readVersion() versionInfo {
 	b := versionInfo{Version: release, Commit: version, Go: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Grammar: sqltext.GrammarMajor()}
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, GrammarMajor: sqltext.GrammarMajor()}
 	info, ok := debug.ReadBuildInfo()
 	if ok && b.Commit == "" {
 		settings := map[string]string{}
@@ -51,13 +51,13 @@ func readVersion() versionInfo {
 
 func (b versionInfo) String() string {
 	return fmt.Sprintf("pgconsent %s (commit %s, %s, %s, grammar of PostgreSQL %d)", b.Version, b.Commit, b.Go,
-		b.Platform, b.Grammar)
+		b.Platform, b.GrammarMajor)
 }
 
 type versionCmd struct{}
 
 func (versionCmd) Run(s *session) error {
-	if s.json {
+	if s.jsonOutput {
 		return s.print(readVersion())
 	}
 	_, err := fmt.Fprintln(s.out, readVersion())

@@ -70,7 +70,7 @@ func (w whyCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		if s.json {
+		if s.jsonOutput {
 			if err := s.print(answer); err != nil {
 				return err
 			}

@@ -20,8 +20,8 @@ type cacheKey struct {
 // cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an
 // agent that sends ever new texts does not evict what others use.
 type cache struct {
-	verdicts *otter.Cache[cacheKey, *verdict.Verdict]
-	limit    int
+	verdicts   *otter.Cache[cacheKey, *verdict.Verdict]
+	maxEntries int
 }
 
 // verdictOverhead is how many bytes a verdict takes besides its texts and accesses, as measured and rounded up.
@@ -32,7 +32,7 @@ func newCache(bytes uint64) (*cache, error) {
 		MaximumWeight: bytes,
 		Weigher:       weigh,
 	})
-	return &cache{verdicts: verdicts, limit: int(min(bytes/64, math.MaxInt32))}, err
+	return &cache{verdicts: verdicts, maxEntries: int(min(bytes/64, math.MaxInt32))}, err
 }
 
 func weigh(k cacheKey, v *verdict.Verdict) uint32 {
@@ -54,7 +54,7 @@ func weigh(k cacheKey, v *verdict.Verdict) uint32 {
 func (c *cache) get(k cacheKey) (*verdict.Verdict, bool) { return c.verdicts.GetIfPresent(k) }
 
 func (c *cache) put(k cacheKey, v *verdict.Verdict) {
-	if len(k.text) <= c.limit {
+	if len(k.text) <= c.maxEntries {
 		c.verdicts.Set(k, v)
 	}
 }

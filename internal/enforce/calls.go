@@ -56,15 +56,15 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	if len(make)+len(look) > 0 {
 		d := e.databases[c.Database]
 		if d == nil {
-			return referenceFailed(nil)
+			return referenceFailedRefusal(nil)
 		}
 		slices.Sort(make)
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		if err := d.controlPool.run(ctx, d.control, func(ctx context.Context, conn *pgx.Conn) error {
-			return lookUp(ctx, conn, slices.Compact(make), look, references)
+			return lookUpReferences(ctx, conn, slices.Compact(make), look, references)
 		}); err != nil {
-			return referenceFailed(err)
+			return referenceFailedRefusal(err)
 		}
 	}
 	if c.Role == subjectRole {
@@ -80,8 +80,8 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	return nil
 }
 
-// lookUp finds the references of the names in make and look; those in make get a reference if they have none.
-func lookUp(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
+// lookUpReferences finds the references of the names in make and look; those in make get a reference if they have none.
+func lookUpReferences(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
 	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text
 FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)
 UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject AS s
@@ -97,7 +97,7 @@ UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject 
 	return err
 }
 
-func referenceFailed(cause error) *sqlstate.Error {
+func referenceFailedRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "it cannot be recorded whom this call is about").
 		WithHint("No record, no answer: the operator of pgconsent must look at the database.").WithCause(cause)
 }

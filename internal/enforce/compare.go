@@ -28,7 +28,7 @@ type comparison struct {
 	*comparedTexts
 	record     audit.Observation
 	attributes map[string]string
-	claims     map[string]string // by settings
+	claims     map[string]string // the claims of the session, by setting
 }
 
 // comparisonQueue is the queue of comparisons, and when each shape was compared last.
@@ -149,7 +149,7 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) 
 			return nil, err
 		}
 		if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 2 {
-			return nil, unavailable(nil)
+			return nil, unavailableRefusal(nil)
 		}
 		counts[i], sums[i] = string(results[0].Rows[0][0]), string(results[0].Rows[0][1])
 	}

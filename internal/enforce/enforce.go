@@ -55,7 +55,7 @@ type Config struct {
 	Audit     *audit.Log
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Log       *slog.Logger     // nil: slog.Default()
-	AIR       *air.Tracker     // nil: nobody is reminded
+	Reminders *air.Tracker     // nil: nobody is reminded
 
 	// Check examines a database each time its catalogs or the installed policy changed, and every ten seconds. While it
 	// returns an error, the database's agents are refused; with a [SignedPathOff] they keep the row security path. Nil:
@@ -76,7 +76,7 @@ type Config struct {
 
 // Database is one database that agents may use.
 type Database struct {
-	Name       string   // as clients ask for it
+	Name       string   // the name by which clients ask for the database
 	Policy     string   // file or folder
 	Control    string   // connection string of the control role
 	SearchPath []string // pinned, without pg_catalog
@@ -215,7 +215,7 @@ func (e *Enforcer) Ready() error {
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		v, err := e.databases[name].current()
 		if err == nil && v.stale(e.cfg.StaleAfter) {
-			err = unavailable(nil)
+			err = unavailableRefusal(nil)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("database %s: %w", name, err))
@@ -238,8 +238,8 @@ func (e *Enforcer) Degraded() []string {
 		}
 		if u := v.state.suspension; !u.none() {
 			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
-				sortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)),
-				sortedNames(slices.Concat(u.altered, u.unsafe, u.replaced))))
+				sortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replacedFunctions)),
+				sortedNames(slices.Concat(u.alteredRelations, u.unsafe, u.replacedFunctions))))
 		}
 		if v.signedPathOffReason != "" {
 			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.signedPathOffReason))

@@ -84,7 +84,8 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 	return c, err
 }
 
-// What a token gives is held to the policy as what the configuration gives, says nothing again, and ends with the token.
+// What a token gives is held to the policy as what the configuration gives, says nothing again, and ends with the
+// token.
 func TestWhatTokensGive(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -109,7 +110,7 @@ func TestWhatTokensGive(t *testing.T) {
 		"what is over":                       {"bare", map[string]string{"user": ann}, -time.Second, false},
 		"to who needs nothing, and over":     {"given", nil, -time.Second, false},
 	} {
-		opened, err := w.token(c.agent, func(i *SessionInfo) { i.Granted, i.Until = c.granted, time.Now().Add(c.until) })
+		opened, err := w.token(c.agent, func(i *SessionInfo) { i.TokenAttributes, i.Until = c.granted, time.Now().Add(c.until) })
 		var e *sqlstate.Error
 		switch {
 		case c.ok != (err == nil), !c.ok && (!errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization):
@@ -119,7 +120,7 @@ func TestWhatTokensGive(t *testing.T) {
 		}
 	}
 	c, err := w.token("bare", func(i *SessionInfo) {
-		i.Granted, i.Until = map[string]string{"user": ann}, time.Now().Add(5*time.Second)
+		i.TokenAttributes, i.Until = map[string]string{"user": ann}, time.Now().Add(5*time.Second)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestWhatChangesDuringALogin(t *testing.T) {
 			stays := name == "the policy is another" // and asks for no more
 			var over bool
 			if over = o.err != nil; !over {
-				over = o.c.Decider.(*session).revoked.Load() != nil // before the login is over
+				over = o.c.Decider.(*session).revocation.Load() != nil // before the login is over
 			}
 			if over == stays {
 				t.Errorf("it is served: %v, %v", !over, o.err)

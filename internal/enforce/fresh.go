@@ -14,7 +14,7 @@ import (
 const (
 	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database stores changes for an hour.
 	maxSnapshotAge = 50 * time.Minute
-	// maxTimedAge is the same for results that wait in a portal, where time alone can hide a row: the server may have
+	// maxTimedAge is the limit for results that wait in a portal, where time alone can hide a row: the server may have
 	// computed the row before it expired.
 	maxTimedAge = 5 * time.Second
 	// controlTimeout bounds one query on a connection of the pool.
@@ -105,9 +105,9 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 	})
 	switch {
 	case err != nil:
-		return verdict.Snapshot{}, unavailable(err)
+		return verdict.Snapshot{}, unavailableRefusal(err)
 	case server != s.info.Server:
-		return verdict.Snapshot{}, serverChanged()
+		return verdict.Snapshot{}, serverChangedRefusal()
 	}
 	return shot, nil
 }
@@ -122,7 +122,7 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	switch {
 	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeCanHide &&
 		age > maxTimedAge:
-		return consentChanged()
+		return consentChangedRefusal()
 	}
 	var is bool
 	var server string
@@ -132,9 +132,9 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	})
 	switch {
 	case err != nil:
-		return unavailable(err)
+		return unavailableRefusal(err)
 	case is, server != s.info.Server:
-		return consentChanged()
+		return consentChangedRefusal()
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (s *session) Unchanged(ctx context.Context, v *verdict.Verdict) *sqlstate.E
 	case refused != nil:
 		return refused
 	case now.state.versions != v.Versions:
-		return schemaChanged()
+		return schemaChangedRefusal()
 	case !now.tracksDDL:
 		return nil
 	}
@@ -157,25 +157,25 @@ func (s *session) Unchanged(ctx context.Context, v *verdict.Verdict) *sqlstate.E
 	})
 	switch {
 	case err != nil:
-		return unavailable(err)
+		return unavailableRefusal(err)
 	case server != s.info.Server:
-		return serverChanged()
+		return serverChangedRefusal()
 	case version != now.catalogVersion:
 		s.db.requestProbe()
-		return schemaChanged()
+		return schemaChangedRefusal()
 	}
 	return nil
 }
 
-// schemaChanged is the refusal of a statement that was decided with functions which may have changed since.
-func schemaChanged() *sqlstate.Error {
+// schemaChangedRefusal is the refusal of a statement that was decided with functions which may have changed since.
+func schemaChangedRefusal() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: the schema has changed").
 		WithHint("The functions that the statement calls may have changed since it was decided. Try it again.")
 }
 
-// consentChanged is the refusal where a snapshot could still show rows for which consent was withdrawn.
-func consentChanged() *sqlstate.Error {
+// consentChangedRefusal is the refusal where a snapshot could still show rows for which consent was withdrawn.
+func consentChangedRefusal() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: consent has changed").
 		WithHint("What this transaction or cursor sees is older than a change of consent or of the policy. Roll " +

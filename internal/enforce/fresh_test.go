@@ -58,8 +58,8 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
 		"that a table's changes are not told":  {change: with(func(s *state) { s.untrackedTable = "public.memories" }), moment: true, fresh: true},
 		"that the database is not looked at":   {change: func() { v := *d.view.Load(); v.verified = time.Time{}; d.view.Store(&v) }, moment: true},
-		"that the database is not vouched for": {change: func() { d.view.Store(&view{refusal: notServed(nil)}) }, moment: true},
-		"that the session is over":             {change: func() { s.revoked.Store(consentChanged()) }, moment: true},
+		"that the database is not vouched for": {change: func() { d.view.Store(&view{refusal: notServedRefusal(nil)}) }, moment: true},
+		"that the session is over":             {change: func() { s.revocation.Store(consentChangedRefusal()) }, moment: true},
 	} {
 		v, server := now, s.info.Server
 		d.view.Store(&v)
@@ -82,6 +82,6 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 			t.Errorf("%s has changed, and a moment is taken: %v", name, err)
 		}
 		s.info.Server = server
-		s.revoked.Store(nil)
+		s.revocation.Store(nil)
 	}
 }

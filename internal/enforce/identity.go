@@ -24,11 +24,12 @@ import (
 type Agent struct {
 	Name       string
 	Database   string
-	Credential *scram.StoredCredentials // nil: the agent cannot log in by one
-	Token      bool                     // it logs in by a token, whose claims are attributes as well
-	Attributes map[string]string        // whose source is the credential
-	Claims     map[string]string        // of its tokens: for an attribute the claim that gives it
-	Sessions   int                      // how many it may have at a time; 0: as many as there is room for
+	Credential *scram.StoredCredentials // nil: the agent cannot log in by a password
+	Token      bool                     // the agent logs in by a token, whose claims also give attributes
+	Attributes map[string]string        // the attributes that the credential gives
+	Claims     map[string]string        // the claim of a token that gives each attribute, by attribute
+	// how many sessions the agent may have at a time; 0: as many as the server has room for
+	Sessions int
 }
 
 // SessionInfo is what the proxy knows of a session that starts. It has the fields of proxy.SessionInfo, so that Go
@@ -39,14 +40,14 @@ type SessionInfo struct {
 	Database   string
 	RemoteAddr string
 	BackendPID uint32
-	Server     string // when the server was started, as it says: which one it is
+	Server     string // the time at which the server says it was started, which identifies the server
 
 	Settings map[string]string     // settings of the startup message, by their names in lower case
 	Claims   func() verdict.Claims // the current values of the settings that the policy maps to attributes
 
-	Granted map[string]string // attributes that the agent's token gave; nil without one
-	Until   time.Time         // when the token expires, and the session with it; zero: never
-	Lists   bool              // columns that the policy gives by key only do not exist for this session
+	TokenAttributes map[string]string // attributes that the agent's token gave; nil without one
+	Until           time.Time         // when the token expires, and the session with it; zero: never
+	Lists           bool              // the session does not see columns that exist by key only
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
@@ -55,7 +56,7 @@ type SessionInfo struct {
 // AgentAccess is how an agent's connection is to be treated.
 type AgentAccess struct {
 	Credential *scram.StoredCredentials
-	Token      bool              // in the place of Credential
+	Token      bool              // the agent logs in by a token instead of a password
 	Sessions   int               // how many the agent may have at a time; 0: as many as there is room for
 	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
 
@@ -146,7 +147,7 @@ func (d *database) pinnedSettings() map[string]string {
 		// server takes this memory only where it needs it.
 		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
-		// The tables that rules read count as joined, though the statement does not name them.
+		// PostgreSQL counts the tables that rules read towards these limits, though the statement does not name them.
 		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 		"join_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 	}
@@ -268,13 +269,13 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 		return nil, err
 	}
 	if !ok || !mayContinue(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
-		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+		return refuse(identityRefusal(errors.New("the agent was disabled while it logged in")))
 	}
 	v, refused := d.viewForServer(ctx, info.Server)
 	if refused != nil {
 		return refuse(refused)
 	}
-	whole, err := agent.withTokenAttributes(info.Granted)
+	whole, err := agent.withTokenAttributes(info.TokenAttributes)
 	var attributes map[string]string
 	if err == nil {
 		attributes, err = identify(v.state.policy, whole)
@@ -285,10 +286,10 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if err != nil {
 		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name,
 			"database", d.cfg.Name, "error", err)
-		return refuse(noIdentity(err))
+		return refuse(identityRefusal(err))
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
-		opened: time.Now()}
+		openedAt: time.Now()}
 	if err := s.ensureReferences(ctx, identifyingValues(v.state.policy, attributes)); err != nil {
 		return refuse(err)
 	}
@@ -301,14 +302,15 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	}
 	s.setReminderKey(v.state.policy, attributes)
 	e.mu.Lock()
-	// A change of the agents since the look-up above either sees the registered session, or is seen here.
+	// The agents may have changed since they were read above. Either whoever changed them finds this session registered,
+	// or this check finds the change.
 	still := mayContinue(e.agents, agent)
 	if still {
 		e.sessions[s] = struct{}{}
 	}
 	e.mu.Unlock()
 	if !still {
-		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+		return refuse(identityRefusal(errors.New("the agent was disabled while it logged in")))
 	}
 	if now, refused := d.current(); refused == nil && now.state != v.state {
 		e.reidentify(d, now.state)
@@ -331,7 +333,7 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 		if s.db != d {
 			continue
 		}
-		whole, err := s.agent.withTokenAttributes(s.info.Granted)
+		whole, err := s.agent.withTokenAttributes(s.info.TokenAttributes)
 		var attributes map[string]string
 		if err == nil {
 			attributes, err = identify(st.policy, whole)
@@ -347,8 +349,8 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 	}
 }
 
-// noIdentity is the refusal of a login: the operator's log says more.
-func noIdentity(cause error) *sqlstate.Error {
+// identityRefusal is the refusal of a login: the operator's log says more.
+func identityRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 		"this agent's identity does not fit the policy").
 		WithHint("The operator of pgconsent finds in its log which attribute of the agent is wrong.").WithCause(cause)

@@ -54,7 +54,7 @@ type returnedKeys struct {
 	description     []byte
 	formats         []int16
 	haveDescription bool
-	positions       map[string][]int // of each table's key in a row, by its parts
+	positions       map[string][]int // the positions of each table's key columns in a row
 	types           []uint32
 	binary          []bool
 	commitments     map[string][]string

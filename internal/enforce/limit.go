@@ -117,18 +117,18 @@ func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64
 		var short *sessionLimit
 		var wait time.Duration
 		if reserved, short, wait = takeRows(limits, now); short != nil {
-			return 0, s.rateExceeded(*short, "rows", "rows", 1, short.Rows, wait)
+			return 0, s.rateExceededRefusal(*short, "rows", "rows", 1, short.Rows, wait)
 		}
 	}
 	for _, l := range limits {
 		if l.Statements > 0 && d.statements > 0 {
 			if ok, wait := l.count.statements.take(d.statements, l.Statements, now); !ok {
-				return reserved, s.rateExceeded(l, "statements", "statements", d.statements, l.Statements, wait)
+				return reserved, s.rateExceededRefusal(l, "statements", "statements", d.statements, l.Statements, wait)
 			}
 		}
 		if l.ByKey > 0 && d.keys > 0 {
 			if ok, wait := l.count.byKey.take(d.keys, l.ByKey, now); !ok {
-				return reserved, s.rateExceeded(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
+				return reserved, s.rateExceededRefusal(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
 			}
 		}
 	}
@@ -182,8 +182,8 @@ func (s *session) chargeRefused(limits []sessionLimit) {
 	}
 }
 
-// rateExceeded is the refusal of an execution that would exceed a rate.
-func (s *session) rateExceeded(l sessionLimit, limit, what string, asked, perMin int,
+// rateExceededRefusal is the refusal of an execution that would exceed a rate.
+func (s *session) rateExceededRefusal(l sessionLimit, limit, what string, asked, perMin int,
 	wait time.Duration) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
@@ -205,7 +205,7 @@ func (l sessionLimit) perName() string {
 // left of the rows per minute.
 func (t *execution) resultBound() verdict.Bound {
 	b := verdict.Bound{}
-	var ofRows, ofBytes *sessionLimit
+	var rowLimit, byteLimit *sessionLimit
 	lower := func(into *int64, n int64) bool {
 		if n > 0 && (*into == 0 || n < *into) {
 			*into = n
@@ -215,26 +215,26 @@ func (t *execution) resultBound() verdict.Bound {
 	}
 	for i := range t.limits {
 		if l := &t.limits[i]; lower(&b.Rows, l.ResultRows) {
-			ofRows = l
+			rowLimit = l
 		}
 		if l := &t.limits[i]; lower(&b.Bytes, l.ResultBytes) {
-			ofBytes = l
+			byteLimit = l
 		}
 	}
 	if haveRowRate(t.limits) {
 		b.More = t.moreRows
 	}
-	if ofRows == nil && ofBytes == nil && b.More == nil {
+	if rowLimit == nil && byteLimit == nil && b.More == nil {
 		return verdict.Bound{}
 	}
 	b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
 		switch {
-		case by == verdict.RateSpent && t.exhausted != nil:
-			return t.s.rateExceeded(*t.exhausted, "rows", "rows", 1, t.exhausted.Rows, t.retryAfter)
-		case by == verdict.TooManyRows && ofRows != nil:
-			return t.s.resultTooLarge("result_rows", fmt.Sprintf("%d rows", ofRows.ResultRows))
+		case by == verdict.RateSpent && t.exhaustedRate != nil:
+			return t.s.rateExceededRefusal(*t.exhaustedRate, "rows", "rows", 1, t.exhaustedRate.Rows, t.retryAfter)
+		case by == verdict.TooManyRows && rowLimit != nil:
+			return t.s.resultTooLargeError("result_rows", fmt.Sprintf("%d rows", rowLimit.ResultRows))
 		default:
-			return t.s.resultTooLarge("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
+			return t.s.resultTooLargeError("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
 		}
 	}
 	return b
@@ -248,12 +248,12 @@ func (t *execution) moreRows() int64 {
 	}
 	n, short, wait := takeRows(t.limits, t.s.e.limiters.now())
 	t.reservedRows += n
-	t.exhausted, t.retryAfter = short, wait
+	t.exhaustedRate, t.retryAfter = short, wait
 	return n
 }
 
-// resultTooLarge is the error that ends a result larger than the policy allows.
-func (s *session) resultTooLarge(limit, most string) *sqlstate.Error {
+// resultTooLargeError is the error that ends a result larger than the policy allows.
+func (s *session) resultTooLargeError(limit, most string) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "the result is larger than the policy allows: %s", most).
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")

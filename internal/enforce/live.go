@@ -115,7 +115,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	}
 	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, known)
 	if err != nil {
-		return refusalOfAllowed(v, p, unavailable(err))
+		return refusalOfAllowed(v, p, unavailableRefusal(err))
 	}
 	if err := s.ensureReferences(ctx, identifyingValues(st.policy, values)); err != nil {
 		return refusalOfAllowed(v, p, err)
@@ -239,7 +239,7 @@ func (s *session) checkClaim(ctx context.Context, setting, attribute, value stri
 	others[attribute] = value
 	values, err := s.queryLiveAttributes(ctx, []string{attribute}, others)
 	if err != nil {
-		return unavailable(err)
+		return unavailableRefusal(err)
 	}
 	if _, counts := values[attribute]; !counts {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,

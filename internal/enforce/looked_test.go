@@ -48,7 +48,7 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	seen := d.lastProbe
 	for what, change := range map[string]func(){
 		"the catalogs":      func() { d.lastProbe.agentFingerprint += "x" },
-		"what is installed": func() { d.lastProbe.installed.Hash += "x" },
+		"what is installed": func() { d.lastProbe.installedPolicy.Hash += "x" },
 	} {
 		change()
 		if err := d.verify(d.state); err == nil {

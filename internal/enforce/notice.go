@@ -78,7 +78,7 @@ func (d *database) readEpoch(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&epoch); err != nil {
 		return fmt.Errorf("consent epoch: %w", err)
 	}
-	d.epoch.Store(epoch) // of two concurrent readings either is right: a later statement sees at least as much
+	d.epoch.Store(epoch) // Either of two concurrent readings may win: a later statement sees at least as much.
 	return nil
 }
 

@@ -17,8 +17,8 @@ import (
 // observedPolicy is the policy as it would be if it enforced these tables too.
 type observedPolicy struct {
 	policy   *policy.Policy
-	checker  *rewrite.Rewriter // says what would be refused
-	injector *rewrite.Rewriter // puts predicates into texts, or says that it cannot
+	checker  *rewrite.Rewriter // says what the policy would refuse
+	injector *rewrite.Rewriter // writes the predicates into the text, or says why it cannot
 }
 
 // newObservedPolicy returns nil for a policy that observes nothing.
@@ -96,7 +96,7 @@ func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts
 	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect ||
 		res.Effects[0].Writes || res.Tag != "SELECT":
 		return nil, "only a single SELECT is compared"
-	case strings.Contains(text, "$"): // parameters; a dollar in a literal costs a comparison
+	case strings.Contains(text, "$"): // A dollar may begin a parameter. One in a literal merely costs this comparison.
 		return nil, "it has parameters"
 	}
 	for _, a := range res.Accesses {
@@ -181,18 +181,18 @@ func (d *database) warnUnprotected(s *state) {
 // decided already.
 func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
 	j := v.Detail.(*judgement)
-	if st.observedPolicy == nil || j.observed == nil || j.observed.record.SQLState != "" {
+	if st.observedPolicy == nil || j.observedDecision == nil || j.observedDecision.record.SQLState != "" {
 		return v
 	}
 	for _, statement := range j.statements {
 		if decisions, err := st.observedPolicy.policy.Explain(statement, values); err != nil {
-			judged, own, would := *v, *j, *j.observed // verdicts are shared
+			judged, own, would := *v, *j, *j.observedDecision // verdicts are shared
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				would.record.Contract = decisions[i].Contract
 			}
 			would.record.SQLState, would.record.Reason, would.record.Skipped, would.texts = string(err.Code),
 				string(err.Reason), "it would be refused", nil
-			own.observed, judged.Detail = &would, &own
+			own.observedDecision, judged.Detail = &would, &own
 			return &judged
 		}
 	}

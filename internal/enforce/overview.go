@@ -21,7 +21,7 @@ type OpenSession struct {
 	ID, Agent, Database string
 	Remote              string
 	Since               time.Time
-	Last                time.Time // of the last execution; zero: there was none
+	Last                time.Time // when the last execution began; zero: there was none
 	Executed, Denied    uint64
 }
 
@@ -32,7 +32,7 @@ func (e *Enforcer) OpenSessions() []OpenSession {
 	out := make([]OpenSession, 0, len(e.sessions))
 	for s := range e.sessions {
 		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
-			Since:    s.opened,
+			Since:    s.openedAt,
 			Executed: s.executed.Load(), Denied: s.denied.Load()}
 		if at := s.lastExecution.Load(); at != 0 {
 			l.Last = time.Unix(0, at)
@@ -58,7 +58,7 @@ const maxDenials = 200
 type denials struct {
 	mu   sync.Mutex
 	ring [maxDenials]Denial
-	n    uint64 // how many there were
+	n    uint64 // how many denials there were
 }
 
 func (d *denials) add(one Denial) {
@@ -110,7 +110,7 @@ type DatabaseStatus struct {
 	SignedPathOff   bool     // every statement takes the row security path
 	UntrackedTable  string   // a table whose changes no trigger records
 	Observed        []string // tables that the policy only observes
-	Tables          int      // that it lists
+	Tables          int      // how many tables the policy lists
 }
 
 // DatabaseStatuses are the statuses of all databases, ordered by the databases' names.

@@ -25,9 +25,9 @@ type quotas struct {
 type quotaKey struct{ database, agent, contract, per, value string }
 
 type quotaCount struct {
-	rows     int64 // sent, or reserved
-	reserved int   // executions that are not settled
-	lastUsed time.Time
+	rows                int64 // sent, or reserved
+	unsettledExecutions int   // executions that are not settled
+	lastUsed            time.Time
 }
 
 // maxQuotas bounds how many counts are kept. When it is reached, counts that nothing used for quotaRetention are
@@ -57,7 +57,7 @@ func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reser
 	t := q.counts[key]
 	if t == nil {
 		if len(q.counts) >= maxQuotas && !q.dropUnused() {
-			return nil, asked.Exceeded(0)
+			return nil, asked.ExceededRefusal(0)
 		}
 		t = &quotaCount{}
 		q.counts[key] = t
@@ -66,12 +66,12 @@ func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reser
 	rows, left := asked.Limit, asked.AtMost-t.rows
 	if rows > left {
 		if !partly || left <= 0 {
-			return nil, asked.Exceeded(left)
+			return nil, asked.ExceededRefusal(left)
 		}
 		rows = left
 	}
 	t.rows += rows
-	t.reserved++
+	t.unsettledExecutions++
 	return &reservation{q, asked, t, rows}, nil
 }
 
@@ -80,14 +80,14 @@ func (r *reservation) settle(returned int64) {
 	r.quotas.mu.Lock()
 	defer r.quotas.mu.Unlock()
 	r.count.rows -= r.rows - min(max(returned, 0), r.rows)
-	r.count.reserved--
+	r.count.unsettledExecutions--
 }
 
 // dropUnused drops counts that were not used for long. The caller holds the lock.
 func (q *quotas) dropUnused() (some bool) {
 	before := q.now().Add(-quotaRetention)
 	for k, t := range q.counts {
-		if t.reserved == 0 && t.lastUsed.Before(before) {
+		if t.unsettledExecutions == 0 && t.lastUsed.Before(before) {
 			delete(q.counts, k)
 			some = true
 		}
@@ -173,7 +173,7 @@ func boundByQuotas(b verdict.Bound, all []*reservation) verdict.Bound {
 			if by != verdict.TooManyRows {
 				return others(by)
 			}
-			return asked.Exceeded(0)
+			return asked.ExceededRefusal(0)
 		}
 	}
 	return b

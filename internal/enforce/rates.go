@@ -55,11 +55,11 @@ func (l *limiters) dropFull() {
 // bucket is a token bucket that holds what is left of one minute's rate. It refills evenly and is never overdrawn:
 // rows, whose number is not known beforehand, are taken in chunks, and unused ones are given back.
 type bucket struct {
-	mu        sync.Mutex
-	perMin    int // 0: never used
-	tokens    float64
-	filledAt  time.Time // tokens are of then
-	unsettled int64     // and not settled yet
+	mu            sync.Mutex
+	perMin        int // 0: never used
+	tokens        float64
+	filledAt      time.Time // tokens are of then
+	unsettledRows int64     // rows that are reserved, but not settled yet
 }
 
 // fill brings the bucket up to date; a reload may have changed the rate. The caller holds the lock.
@@ -83,7 +83,7 @@ func (b *bucket) full(now time.Time) bool {
 		return true
 	}
 	b.fill(b.perMin, now)
-	return b.tokens >= float64(b.perMin) && b.unsettled == 0
+	return b.tokens >= float64(b.perMin) && b.unsettledRows == 0
 }
 
 // take takes n, or says after how long it could.
@@ -108,7 +108,7 @@ func (b *bucket) reserve(n int64, perMin int, now time.Time) (got int64, wait ti
 	}
 	got = min(n, int64(b.tokens))
 	b.tokens -= float64(got)
-	b.unsettled += got
+	b.unsettledRows += got
 	return got, 0
 }
 
@@ -117,7 +117,7 @@ func (b *bucket) settle(reserved, unused int64, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill(b.perMin, now)
-	b.unsettled -= reserved
+	b.unsettledRows -= reserved
 	b.tokens = min(b.tokens+float64(unused), float64(b.perMin))
 }
 

@@ -114,7 +114,7 @@ func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
 	now = now.Add(time.Minute)
 	l.dropFull()
 	for k, c := range l.counts {
-		if c.rows.unsettled == 0 {
+		if c.rows.unsettledRows == 0 {
 			t.Errorf("count %s is kept, and nothing of it is in use", k.value)
 		}
 	}

@@ -30,10 +30,10 @@ type database struct {
 	view    atomic.Pointer[view] // read by every session
 	probing atomic.Bool          // a look is under way, on a connection that the server's machine answers on
 
-	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
-	origins    atomic.Pointer[origins]    // of the columns of views that statements read
+	keyColumns atomic.Pointer[keyColumns] // the key columns of tables whose keys the audit records
+	origins    atomic.Pointer[origins]    // where the columns of views come from that statements read
 
-	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
+	epoch atomic.Int64 // the epoch of consent: statements sent from now on see at least the changes up to it
 
 	controlPool *controlPool
 	comparisons comparisonQueue
@@ -48,8 +48,8 @@ type database struct {
 	looks
 	signedPathOff       bool   // Check wants the signed path off
 	signedPathOffReason string // why
-	announcedName       string // to the database: what is served
-	originsState        *state // whose columns were found
+	announcedName       string // the application name that tells the database what is served
+	originsState        *state // the state for which origins was computed
 	state               *state // the last good one, also while the view refuses
 	unsettledState      *state // what the look before found while the catalogs were changing; nil: they were not
 	lastFailure         string // the last failure that was logged
@@ -58,10 +58,10 @@ type database struct {
 // documents are the versions of a database's policy.
 type documents struct {
 	document        *policy.Document // in force
-	policyFiles     *policy.Watch    // of the policy, as they were when it was read last
+	policyFiles     *policy.Watch    // the files of the policy as they were when the policy was last read
 	pendingDocument *policy.Document // waits for pgconsent migrate; nil: none does
 	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	misfitDocument *policy.Document
+	misfitPolicy *policy.Document
 }
 
 // looks are what earlier looks at a database have found, and when each part was looked at last.
@@ -70,16 +70,16 @@ type looks struct {
 	storedFingerprint string       // the fingerprint of the catalogs that the database remembers, as far as is known
 	checkedAt         time.Time    // when Check last agreed
 	catalogsReadAt    time.Time    // when the catalogs were read
-	lastFingerprints  fingerprints // of which the fingerprints are known
+	lastFingerprints  fingerprints // the last known fingerprints of the catalogs
 	prunedAt          time.Time    // when changes were
 	sizesReadAt       time.Time    // when the sizes of the state were read
 }
 
 // probeResult is what one look at a database finds.
 type probeResult struct {
-	fingerprint      string // of all of the catalogs
-	agentFingerprint string // of what of them concerns agents
-	installed        migrations.Installed
+	fingerprint      string // the fingerprint of all catalogs
+	agentFingerprint string // the fingerprint of the parts of the catalogs that concern agents
+	installedPolicy  migrations.Installed
 	keys             *seal.Keyring
 	catalogVersion   int64 // the version before the rest was read
 	tracksDDL        bool  // the database tells of DDL
@@ -91,7 +91,7 @@ type probeResult struct {
 type fingerprints struct {
 	fingerprint, agentFingerprint string
 	catalogVersion                int64 // the version before they were read
-	writes                        int64 // to the catalogs, counted before they were read
+	writes                        int64 // the number of writes to the catalogs, read before the catalogs
 	at                            time.Time
 }
 
@@ -288,7 +288,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 	case unreached || moving:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
 		if d.view.Load() == nil {
-			d.view.Store(&view{refusal: unavailable(err)})
+			d.view.Store(&view{refusal: unavailableRefusal(err)})
 		}
 		if d.lastFailure != err.Error() {
 			what := "the database cannot be reached"
@@ -300,7 +300,7 @@ func (d *database) publish(began time.Time, seen probeResult, err error) {
 		}
 		d.lastFailure = err.Error()
 	default:
-		d.view.Store(&view{refusal: notServed(err)})
+		d.view.Store(&view{refusal: notServedRefusal(err)})
 		if d.lastFailure != err.Error() {
 			log.Error("agents are refused: the database cannot be vouched for", "error", err)
 		}
@@ -331,7 +331,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	if o.catalogVersion, o.tracksDDL, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
-	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
+	if o.installedPolicy, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
 	writes, err := pgcatalog.Writes(ctx, d.conn)
@@ -375,7 +375,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 		v := d.view.Load()
 		othersChanged := d.state != nil && v != nil && v.refusal == nil &&
 			o.agentFingerprint == d.lastProbe.agentFingerprint &&
-			o.installed == d.lastProbe.installed
+			o.installedPolicy == d.lastProbe.installedPolicy
 		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
 			return err
 		}
@@ -413,20 +413,20 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	}
 	doc := d.document
 	c, err := d.compile(doc, snap)
-	d.retryMisfitDocument(snap)
+	d.retryMisfitPolicy(snap)
 	if d.pendingDocument != nil {
 		// pgconsent migrate may have installed what was waiting.
-		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
+		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installedPolicy.Hash {
 			doc, c, err = d.pendingDocument, waiting, nil
 		}
 	}
-	if err != nil || c.plan.Hash() != o.installed.Hash {
+	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
 		if written, of, ok := d.readWritten(snap, o); ok {
 			doc, c, err = written, of, nil
 		}
 	}
 	if err == nil {
-		err = o.installed.Fits(c.plan)
+		err = o.installedPolicy.Fits(c.plan)
 	}
 	var rest *state
 	switch {
@@ -452,7 +452,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 			t, listed := c.policy.Table(name)
 			return listed && t.Columns != nil
 		})
-		if made = d.withSuspension(made, suspensionCauses{altered: grown}); made == nil {
+		if made = d.withSuspension(made, suspensionCauses{alteredRelations: grown}); made == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +
 				"by which its rows are computed: run pgconsent migrate")
 		}
@@ -492,26 +492,26 @@ const rereadInterval = checkInterval
 // policy which waits, or agents who are refused, may wait for. The caller holds mu.
 func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
-	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installed != d.lastProbe.installed:
+	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installedPolicy != d.lastProbe.installedPolicy:
 		return true
 	case o.fingerprint == d.lastProbe.fingerprint:
 		return false
 	}
 	v := d.view.Load()
-	return d.pendingDocument != nil || d.misfitDocument != nil || v == nil || v.refusal != nil ||
+	return d.pendingDocument != nil || d.misfitPolicy != nil || v == nil || v.refusal != nil ||
 		time.Since(d.catalogsReadAt) > rereadInterval
 }
 
-// retryMisfitDocument lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
-func (d *database) retryMisfitDocument(snap *catalog.Snapshot) {
-	if d.misfitDocument == nil {
+// retryMisfitPolicy lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+func (d *database) retryMisfitPolicy(snap *catalog.Snapshot) {
+	if d.misfitPolicy == nil {
 		return
 	}
-	c, err := d.compile(d.misfitDocument, snap)
+	c, err := d.compile(d.misfitPolicy, snap)
 	if err != nil {
 		return
 	}
-	d.pendingDocument, d.misfitDocument = d.misfitDocument, nil
+	d.pendingDocument, d.misfitPolicy = d.misfitPolicy, nil
 	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
 	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
@@ -620,7 +620,7 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	s.neededLiveAttributes = neededLiveAttributes(c.policy)
 	s.observedPolicy = s.newObservedPolicy()
 	s.untrackedTable, s.timeCanHide = c.plan.UntrackedAttributeTable(), c.plan.TimeCanHide()
-	s.untracked, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
+	s.untrackedRelations, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
 	s.foreign = newForeignRelations(snap, c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
@@ -658,7 +658,7 @@ func (d *database) check(ctx context.Context, s *state) error {
 // install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
 func (d *database) install(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
-		d.document, d.pendingDocument, d.misfitDocument = doc, nil, nil
+		d.document, d.pendingDocument, d.misfitPolicy = doc, nil, nil
 		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
 	var before suspension

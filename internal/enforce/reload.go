@@ -28,20 +28,20 @@ func (d *database) reload() error {
 		return nil
 	}
 	if !d.state.suspension.none() {
-		d.misfitDocument = doc // it may fit the catalogs as they are
+		d.misfitPolicy = doc // it may fit the catalogs as they are
 		return notReloaded(errors.New(
 			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
-		d.misfitDocument = doc
+		d.misfitPolicy = doc
 		if grown := tablesWithWaitingColumns(d.state.snapshot); grown != "" {
 			err = fmt.Errorf("%w; columns of %s are not known before pgconsent migrate has run", err, grown)
 		}
 		return notReloaded(err)
 	}
-	d.misfitDocument = nil
-	if c.plan.Hash() != d.lastProbe.installed.Hash {
+	d.misfitPolicy = nil
+	if c.plan.Hash() != d.lastProbe.installedPolicy.Hash {
 		d.pendingDocument = doc
 		m.PolicyPending(d.cfg.Name, true)
 		log.Warn("policy_pending: the new policy changes the database side; the old one stays in force, run pgconsent migrate",
@@ -99,7 +99,7 @@ func (d *database) readWritten(snap *catalog.Snapshot, o probeResult) (*policy.D
 		return nil, compiled{}, false
 	}
 	c, err := d.compile(doc, snap)
-	if err != nil || c.plan.Hash() != o.installed.Hash {
+	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
 		return nil, compiled{}, false
 	}
 	d.policyFiles = watch
@@ -117,7 +117,7 @@ func (d *database) verify(s *state) error {
 	if err != nil {
 		return err
 	}
-	if seen.agentFingerprint != d.lastProbe.agentFingerprint || seen.installed != d.lastProbe.installed {
+	if seen.agentFingerprint != d.lastProbe.agentFingerprint || seen.installedPolicy != d.lastProbe.installedPolicy {
 		return errors.New("the database is changing: reload the policy again in a few seconds")
 	}
 	return d.check(ctx, s)

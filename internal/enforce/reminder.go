@@ -16,22 +16,22 @@ type reminder struct {
 	key           air.Key               // without By
 	seenReminders uint64                // the tracker's number of reminders when this key was checked last
 	unchecked     bool                  // this key was not checked yet
-	given         map[air.Key]time.Time // whose sessions' reminders the client has, by their beginnings
+	given         map[air.Key]time.Time // the sessions whose reminder the client has got, with their beginnings
 }
 
 // isReminderAttribute tells whether an attribute is the user or the channel of a session.
 func isReminderAttribute(p *policy.Policy, attribute string) bool {
-	a := p.AIR()
+	a := p.ReminderAttributes()
 	return a != nil && (a.User == attribute || a.Channel == attribute)
 }
 
 // setReminderKey sets the user and the channel that the session names by these attributes.
 func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string) {
-	if s.e.cfg.AIR == nil {
+	if s.e.cfg.Reminders == nil {
 		return
 	}
 	key, ok := air.Key{Database: s.db.cfg.Name}, false
-	if a := p.AIR(); a != nil {
+	if a := p.ReminderAttributes(); a != nil {
 		key.User, key.Channel = attributes[a.User], attributes[a.Channel]
 		ok = key.User != "" && key.Channel != ""
 	}
@@ -46,7 +46,7 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 // Notice is the reminder of the session's user in its channel, once a connection: of the one that the application and
 // the user record, and of the one that this agent does.
 func (s *session) Notice() string {
-	r, tracker := &s.reminder, s.e.cfg.AIR
+	r, tracker := &s.reminder, s.e.cfg.Reminders
 	if tracker == nil {
 		return ""
 	}

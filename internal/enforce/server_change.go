@@ -29,7 +29,7 @@ func (d *database) viewForServer(ctx context.Context, server string) (*view, *sq
 	}
 	v, refused = d.current()
 	if refused == nil && v.server != server {
-		return nil, serverChanged()
+		return nil, serverChangedRefusal()
 	}
 	return v, refused
 }
@@ -49,12 +49,12 @@ func (e *Enforcer) endSessionsOnOtherServers(d *database) {
 	}
 	e.mu.Unlock()
 	for _, s := range ended {
-		s.revoke(serverChanged())
+		s.revoke(serverChangedRefusal())
 	}
 }
 
-// serverChanged is the refusal of a statement on a server that was not probed.
-func serverChanged() *sqlstate.Error {
+// serverChangedRefusal is the refusal of a statement on a server that was not probed.
+func serverChangedRefusal() *sqlstate.Error {
 	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonStale,
 		"the database server is another one than before, or was started anew").
 		WithHint("Connect again.")

@@ -30,11 +30,11 @@ type session struct {
 	info         SessionInfo
 	agent        Agent // as it was when the session began
 	attributes   map[string]string
-	expiry       *time.Timer // of the token it began with; nil: none
-	revoked      atomic.Pointer[sqlstate.Error]
+	expiry       *time.Timer // ends the session when the token that it began with expires; nil: it began without one
+	revocation   atomic.Pointer[sqlstate.Error]
 	cachedLimits atomic.Pointer[policyLimits]
 
-	opened           time.Time
+	openedAt         time.Time
 	lastExecution    atomic.Int64 // nanoseconds since 1970
 	executed, denied atomic.Uint64
 
@@ -58,7 +58,7 @@ var (
 
 // judgement is what enforcement needs of a verdict later, in its Detail.
 type judgement struct {
-	rightsEpoch    uint64 // of the state
+	rightsEpoch    uint64 // the epoch of rights of the state
 	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
 	withoutSigning bool   // it was decided for the row security path only
 
@@ -69,16 +69,17 @@ type judgement struct {
 	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
 	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
 
-	hasSideEffects    bool               // it may do more than show rows
-	keyCounts         []int              // for each statement of the text, how many keys it fetches by
-	quotas            [][]*policy.Quota  // for each, the contracts' quotas of rows, with the session's attributes
+	hasSideEffects bool  // the statement may do more than show rows
+	keyCounts      []int // by how many keys each statement of the text fetches rows
+	// the quotas of rows of each statement, by the contracts and the session's attributes
+	quotas            [][]*policy.Quota
 	statements        []policy.Statement // what the policy judges with the session's attributes
 	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
-	singleTable       bool               // it reads one of these, row by row, and nothing else
+	singleTable       bool               // the statement reads one such table, row by row, and nothing else
 	liveAttributes    map[string]string  // the live attributes that the audit record has
-	observed          *observedDecision  // what the policy would have done, where tables are only observed
+	observedDecision  *observedDecision  // what the policy would have done, where tables are only observed
 
-	record audit.Decision // of the statement; the session's members are filled in for each execution
+	record audit.Decision // the audit record of the statement; each execution fills in the members of the session
 }
 
 // Seal makes a fresh seal by the database's clock.
@@ -116,7 +117,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 
 // currentView returns what is known of the database, or why this session may do nothing.
 func (s *session) currentView() (*view, *sqlstate.Error) {
-	if err := s.revoked.Load(); err != nil {
+	if err := s.revocation.Load(); err != nil {
 		return nil, err
 	}
 	return s.db.current()
@@ -285,11 +286,11 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.keyCounts = res.Keys
 	j.hasSideEffects = hasSideEffects(st.snapshot, res)
 	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
-	j.observed = st.decideObserved(text, p, res)
+	j.observedDecision = st.decideObserved(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, Rights: st.rightsEpoch, Detail: j,
 		RecordsKeys:       len(j.keyRecordedTables) > 0,
-		UntrackedRelation: st.untracked.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
+		UntrackedRelation: st.untrackedRelations.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
 		Unguarded: unguarded(st.policy, res),
 	}
 	judged.ForeignReads = st.foreign.countReads(res)
@@ -444,15 +445,15 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {
 			s.chargeRefused(t.limits)
-		} else if t.reservedRows, t.refused = s.charge(t.limits, costOf(v, runs)); t.refused != nil {
-			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
+		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, costOf(v, runs)); t.limitRefusal != nil {
+			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 		}
 	}
 	t.unusedRows = t.reservedRows
 	if asked := quotasOf(v, runs); len(asked) > 0 && r.Verdict == metrics.Allow {
 		var over *policy.Quota
-		if t.reservations, over, t.refused = s.reserve(v, asked); t.refused != nil {
-			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
+		if t.reservations, over, t.limitRefusal = s.reserve(v, asked); t.limitRefusal != nil {
+			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 			r.Contracts = withDenial(r.Contracts, over)
 		}
 	}
@@ -469,11 +470,11 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 // observes notes what the policy would have done to the statement that runs.
 func (t *execution) observes(v *verdict.Verdict) {
 	j, ok := v.Detail.(*judgement)
-	if !ok || j.observed == nil {
+	if !ok || j.observedDecision == nil {
 		return
 	}
-	t.observed = j.observed
-	if now, refused := t.s.currentView(); refused == nil && j.observed.texts != nil {
+	t.observedDecision = j.observedDecision
+	if now, refused := t.s.currentView(); refused == nil && j.observedDecision.texts != nil {
 		t.claims = t.s.claimedSettings(now.state.policy)
 	}
 }
@@ -485,32 +486,32 @@ type execution struct {
 	known  bool          // package enforce made the verdict
 	keys   *returnedKeys // nil: its rows need no record
 
-	mayReturnRows  bool // it may send rows
-	hasSideEffects bool // it may do more than send rows
+	mayReturnRows  bool // the execution may send rows
+	hasSideEffects bool // the execution may do more than send rows
 
 	limits                   []sessionLimit
-	refused                  *sqlstate.Error // by a limit, or a quota
+	limitRefusal             *sqlstate.Error // the refusal by a limit or a quota
 	reservedRows, unusedRows int64           // rows taken from the rates; of these, not given to the proxy yet
-	exhausted                *sessionLimit   // the rate that has no more rows
-	retryAfter               time.Duration   // until it has some
+	exhaustedRate            *sessionLimit   // the rate that has no more rows
+	retryAfter               time.Duration   // how long until the rate has rows again
 	reservations             []*reservation
 	settleOnce               sync.Once
 
-	observed *observedDecision
-	claims   map[string]string // the settings that it runs with, if it may be compared
+	observedDecision *observedDecision
+	claims           map[string]string // the settings that it runs with, if it may be compared
 }
 
 func (t *execution) Release() *sqlstate.Error {
 	if err := t.record.Release(); err != nil {
 		return err
 	}
-	if err := t.s.revoked.Load(); err != nil {
+	if err := t.s.revocation.Load(); err != nil {
 		return err
 	}
 	if !t.known {
 		return sqlstate.From(fmt.Errorf("a verdict that enforcement did not make"))
 	}
-	return t.refused
+	return t.limitRefusal
 }
 
 // Bound is how much of the result the proxy may relay.
@@ -537,13 +538,13 @@ func (t *execution) Returned(rows int64) {
 
 func (t *execution) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
-	t.s.recordObserved(t.observed, t.claims, o)
+	t.s.recordObserved(t.observedDecision, t.claims, o)
 	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code), Keys: t.keys.auditKeys(o.Rows)})
 }
 
 // revoke ends the session: statements that have no answer yet are refused.
 func (s *session) revoke(err *sqlstate.Error) {
-	if !s.revoked.CompareAndSwap(nil, err) {
+	if !s.revocation.CompareAndSwap(nil, err) {
 		return
 	}
 	s.e.cfg.Metrics.Revoked()

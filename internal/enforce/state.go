@@ -34,13 +34,13 @@ type state struct {
 	versions         verdict.Versions
 
 	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
-	untrackedTable       string             // of attributes, and without change triggers; "": none
-	untracked            untrackedRelations // other relations whose changes no trigger records
+	untrackedTable       string             // a table of attributes without change triggers; "": none
+	untrackedRelations   untrackedRelations // other relations whose changes no trigger records
 	timeCanHide          bool               // time alone can hide a row of some relation
 	timeDependent        timeDependent      // the relations of which it can
 	foreign              foreignRelations   // which relations are read from other servers
-	suspension           suspension         // what is not served
-	sizes                catalog.Sizes      // of the tables that predicates concern; nil: not known yet
+	suspension           suspension         // the tables and functions that are suspended
+	sizes                catalog.Sizes      // the sizes of the tables that predicates read; nil: not known yet
 }
 
 // rulesVersion names the rules that decide which rows are shown. Transactions and cursors that began under another
@@ -72,11 +72,11 @@ func (d *database) current() (*view, *sqlstate.Error) {
 	v := d.view.Load()
 	switch {
 	case v == nil:
-		return nil, notServed(errors.New("the database has not been looked at yet"))
+		return nil, notServedRefusal(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
 	case v.stale(d.e.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
-		return nil, unavailable(nil)
+		return nil, unavailableRefusal(nil)
 	default:
 		return v, nil
 	}
@@ -85,15 +85,15 @@ func (d *database) current() (*view, *sqlstate.Error) {
 // stale tells whether the last probe is older than this.
 func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) > after }
 
-// unavailable is the refusal while the server does not answer.
-func unavailable(cause error) *sqlstate.Error {
+// unavailableRefusal is the refusal while the server does not answer.
+func unavailableRefusal(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream,
 		"pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
 		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
 }
 
-// notServed is the refusal while the database answers and its enforcement layers cannot be verified.
-func notServed(cause error) *sqlstate.Error {
+// notServedRefusal is the refusal while the database answers and its enforcement layers cannot be verified.
+func notServedRefusal(cause error) *sqlstate.Error {
 	what := ""
 	switch {
 	case errors.Is(cause, migrations.ErrNotInstalled):
@@ -113,7 +113,7 @@ func notServed(cause error) *sqlstate.Error {
 			"what is wrong.").WithCause(cause)
 }
 
-// profile names a set of equal rights: the database rejects a signature that was made for another profile.
+// profile returns the name of a set of rights. The database rejects a signature that was made for another profile.
 func profile(c Database, p *policy.Policy, plan *rls.Plan) string {
 	h := sha256.New()
 	for _, part := range []string{"profile", c.AgentRole, p.Version(), plan.Hash()} {

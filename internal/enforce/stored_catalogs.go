@@ -45,7 +45,7 @@ func (d *database) insertCatalogs(ctx context.Context, s *state, o probeResult) 
 func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (*state, error) {
 	var data []byte
 	err := d.conn.QueryRow(ctx, "SELECT c.snapshot FROM pgconsent.installed_catalog AS c "+
-		"WHERE c.hash OPERATOR(pg_catalog.=) $1", o.installed.Hash).Scan(&data)
+		"WHERE c.hash OPERATOR(pg_catalog.=) $1", o.installedPolicy.Hash).Scan(&data)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
@@ -58,7 +58,7 @@ func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (
 		return nil, nil
 	}
 	c, err := d.compile(d.document, snap)
-	if err != nil || c.plan.Hash() != o.installed.Hash {
+	if err != nil || c.plan.Hash() != o.installedPolicy.Hash {
 		return nil, nil // the error for the current catalogs is reported
 	}
 	return d.newState(c, snap, o.keys), nil

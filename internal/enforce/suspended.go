@@ -28,31 +28,34 @@ type suspension struct {
 
 // suspensionCauses are the relations and functions that are suspended for a reason of their own.
 type suspensionCauses struct {
-	altered, unsafe []catalog.Name // relations, by the catalogs; by Check
-	replaced        []catalog.Name // functions that nothing in the database depends on
+	alteredRelations, unsafe []catalog.Name // relations, by the catalogs; by Check
+	replacedFunctions        []catalog.Name // functions that nothing in the database depends on
 }
 
 func (r suspensionCauses) none() bool {
-	return len(r.altered) == 0 && len(r.unsafe) == 0 && len(r.replaced) == 0
+	return len(r.alteredRelations) == 0 && len(r.unsafe) == 0 && len(r.replacedFunctions) == 0
 }
 
 func (r suspensionCauses) equal(o suspensionCauses) bool {
-	return slices.Equal(r.altered, o.altered) && slices.Equal(r.unsafe, o.unsafe) && slices.Equal(r.replaced, o.replaced)
+	return slices.Equal(r.alteredRelations, o.alteredRelations) && slices.Equal(r.unsafe, o.unsafe) &&
+		slices.Equal(r.replacedFunctions, o.replacedFunctions)
 }
 
 // String names the causes: transactions and cursors that began under other causes end.
-func (r suspensionCauses) String() string { return fmt.Sprint(r.altered, r.unsafe, r.replaced) }
+func (r suspensionCauses) String() string {
+	return fmt.Sprint(r.alteredRelations, r.unsafe, r.replacedFunctions)
+}
 
 // newSuspension finds what depends on relations that have changed, or are not safe. It returns false where that is
 // everything, since attributes of agents are computed from one of them.
 func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses) (suspension, bool) {
 	u := suspension{suspensionCauses: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
 		writes: map[catalog.Name]bool{}}
-	if len(u.altered)+len(u.unsafe) > 0 {
+	if len(u.alteredRelations)+len(u.unsafe) > 0 {
 		u.functions = mayRead(p)
 	}
 	names := map[string]bool{}
-	for _, name := range slices.Concat(u.altered, u.unsafe) {
+	for _, name := range slices.Concat(u.alteredRelations, u.unsafe) {
 		u.relations[name], names[name.Name] = true, true
 	}
 	if len(u.unsafe) > 0 { // a view calls functions, which may read a table that is not protected
@@ -127,7 +130,7 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 	for _, a := range res.Accesses {
 		name := a.Relation
 		switch {
-		case slices.Contains(u.altered, name):
+		case slices.Contains(u.alteredRelations, name):
 			return suspendedError("%s is suspended: its definition has changed since pgconsent migrate", name)
 		case slices.Contains(u.unsafe, name):
 			return suspendedError(
@@ -142,7 +145,7 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 	}
 	for _, f := range res.Functions {
 		switch {
-		case slices.ContainsFunc(u.replaced, func(name catalog.Name) bool { return name.String() == f }):
+		case slices.ContainsFunc(u.replacedFunctions, func(name catalog.Name) bool { return name.String() == f }):
 			return suspendedError("function %s is suspended: its definition has changed since pgconsent migrate", f)
 		case u.functions[f]:
 			return suspendedError("function %s is suspended: it may read %s", f, u.cause(p))
@@ -155,7 +158,7 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 // list.
 func (u suspension) cause(p *policy.Policy) string {
 	var names []string
-	for _, name := range slices.Concat(u.altered, u.unsafe) {
+	for _, name := range slices.Concat(u.alteredRelations, u.unsafe) {
 		if _, is := p.Table(name); is && !slices.Contains(names, name.String()) {
 			names = append(names, name.String())
 		}
@@ -183,7 +186,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 			return nil, err
 		}
 	}
-	if s == nil || o.installed.Hash != s.plan.Hash() {
+	if s == nil || o.installedPolicy.Hash != s.plan.Hash() {
 		return nil, nil
 	}
 	found := s.snapshot.Differences(snap)
@@ -207,7 +210,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 	}
 	rest := *s
 	rest.key = o.keys.Newest()
-	return d.withSuspension(&rest, suspensionCauses{altered: found.Relations, replaced: replaced}), nil
+	return d.withSuspension(&rest, suspensionCauses{alteredRelations: found.Relations, replacedFunctions: replaced}), nil
 }
 
 // usedInDatabase tells whether the database may call one of these functions though no statement names it: from a view,
@@ -279,7 +282,7 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 		return s, nil
 	}
 	other := *s
-	if s = d.withSuspension(&other, suspensionCauses{s.suspension.altered, names, s.suspension.replaced}); s == nil {
+	if s = d.withSuspension(&other, suspensionCauses{s.suspension.alteredRelations, names, s.suspension.replacedFunctions}); s == nil {
 		return nil, err
 	}
 	if err != nil {
@@ -304,11 +307,11 @@ func (d *database) logSuspension(before, now suspension) {
 	log := d.e.cfg.Log.With("database", d.cfg.Name)
 	if now.none() {
 		log.Info("what was suspended is served again", "tables", names(slices.Collect(maps.Keys(before.relations))),
-			"functions", names(before.replaced))
+			"functions", names(before.replacedFunctions))
 		return
 	}
 	log.Error("tables or functions are suspended: statements about them are refused, others are answered. Run "+
 		"pgconsent migrate, or undo the change",
-		"altered", names(now.altered), "unsafe", names(now.unsafe), "tables",
-		names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replaced))
+		"altered", names(now.alteredRelations), "unsafe", names(now.unsafe), "tables",
+		names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replacedFunctions))
 }

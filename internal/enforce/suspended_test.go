@@ -308,7 +308,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 		}
 		for kind, u := range map[string]func() (suspension, bool){
 			"altered": func() (suspension, bool) {
-				return newSuspension(st.policy, st.snapshot, suspensionCauses{altered: notes})
+				return newSuspension(st.policy, st.snapshot, suspensionCauses{alteredRelations: notes})
 			},
 			"unprotected": func() (suspension, bool) {
 				return newSuspension(st.policy, st.snapshot, suspensionCauses{unsafe: notes})

@@ -57,7 +57,7 @@ type anchorEntry struct {
 
 type anchorFile struct {
 	Version int                    `json:"v"`
-	Anchors map[string]anchorEntry `json:"anchors"` // by the database's name in the configuration
+	Anchors map[string]anchorEntry `json:"anchors"` // the heads, by the database's name in the configuration
 }
 
 // anchor is the file, locked by this process, so that no other process moves a head.

@@ -119,13 +119,13 @@ func (f Finding) String() string {
 	return fmt.Sprintf("record %d: %s", f.Number, f.Why)
 }
 
-// mostFindings limits the reported findings.
-const mostFindings = 100
+// maxFindings limits the reported findings.
+const maxFindings = 100
 
 // Check verifies an export with its codes and the anchored head. Without findings the records are those that were
 // signed, complete at least up to the anchor, and in order, and the current consents follow from them.
 func Check(x *Export, k Keys, anchored *head) []Finding {
-	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erased: map[uuid]bool{},
+	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
 	if len(x.registries) != 1 {
 		c.found(0, "the database has %d registries", len(x.registries))
@@ -142,18 +142,18 @@ func Check(x *Export, k Keys, anchored *head) []Finding {
 }
 
 type checker struct {
-	keys      Keys
-	id        uuid
-	people    map[uuid]*subjectRow
-	open      map[uuid]party
-	erased    map[uuid]bool
-	current   map[consent.Key]currentRow
-	guardians map[[2]string]int64
-	findings  []Finding
+	keys           Keys
+	id             uuid
+	people         map[uuid]*subjectRow
+	open           map[uuid]party
+	erasedSubjects map[uuid]bool
+	current        map[consent.Key]currentRow
+	guardians      map[[2]string]int64
+	findings       []Finding
 }
 
 func (c *checker) found(number int64, format string, args ...any) {
-	if len(c.findings) < mostFindings {
+	if len(c.findings) < maxFindings {
 		c.findings = append(c.findings, Finding{number, fmt.Sprintf(format, args...)})
 	}
 }
@@ -220,7 +220,7 @@ func (c *checker) apply(e *entry) {
 		c.found(e.Number, "its subject is missing")
 		return
 	}
-	if c.erased[e.Subject] {
+	if c.erasedSubjects[e.Subject] {
 		c.found(e.Number, "its subject was erased before")
 	}
 	if e.Event == string(consent.EventErased) {
@@ -286,7 +286,7 @@ func (c *checker) apply(e *entry) {
 
 // forget applies an erasure.
 func (c *checker) forget(e *entry) {
-	c.erased[e.Subject] = true
+	c.erasedSubjects[e.Subject] = true
 	switch p := c.people[e.Subject]; {
 	case p.Name != nil || p.Key != nil || p.PseudonymKey != nil:
 		c.found(e.Number, "its subject was erased and has a name again")
@@ -298,7 +298,7 @@ func (c *checker) forget(e *entry) {
 // compare compares the current consents and the erased subjects with the records.
 func (c *checker) compare(x *Export) {
 	for _, p := range x.people {
-		if p.ErasedAt != nil && !c.erased[p.Ref] {
+		if p.ErasedAt != nil && !c.erasedSubjects[p.Ref] {
 			c.found(0, "a subject was erased without a record of it")
 		}
 	}

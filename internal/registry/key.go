@@ -34,7 +34,7 @@ type keyRing struct {
 	newest    int32
 	// keys that were removed from the file, and until when they still verify: a record that is being read may have been
 	// made with them
-	retired map[int32]time.Time
+	retiredKeys map[int32]time.Time
 }
 
 // retireAfter is longer than any read of one snapshot of the registry takes, but for audit verify, which starts again.
@@ -60,9 +60,9 @@ func (k Keys) secret(number int32) (secret, bool) {
 		k.follow()
 	}
 	s, ok := k.byNumber[number]
-	if until, leaving := k.retired[number]; leaving && time.Now().After(until) {
+	if until, leaving := k.retiredKeys[number]; leaving && time.Now().After(until) {
 		delete(k.byNumber, number)
-		delete(k.retired, number)
+		delete(k.retiredKeys, number)
 		ok = false
 	}
 	if !ok {
@@ -91,14 +91,14 @@ func (r *keyRing) follow() {
 		if _, ok := next.byNumber[number]; ok {
 			continue
 		}
-		if until, ok := r.retired[number]; !ok {
-			next.retired[number] = time.Now().Add(retireAfter)
+		if until, ok := r.retiredKeys[number]; !ok {
+			next.retiredKeys[number] = time.Now().Add(retireAfter)
 		} else {
-			next.retired[number] = until
+			next.retiredKeys[number] = until
 		}
 		next.byNumber[number] = s
 	}
-	r.read, r.byNumber, r.newest, r.retired = info, next.byNumber, next.newest, next.retired
+	r.read, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
 }
 
 // secret has the keys that are derived from a key, for separate uses.
@@ -172,7 +172,7 @@ func LoadKeys(path string) (Keys, error) {
 const nextMark = "next "
 
 func parseKeys(text []byte) (Keys, error) {
-	k := Keys{&keyRing{byNumber: map[int32]secret{}, retired: map[int32]time.Time{}}}
+	k := Keys{&keyRing{byNumber: map[int32]secret{}, retiredKeys: map[int32]time.Time{}}}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())

@@ -30,14 +30,14 @@ func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
 	if _, ok := k.secret(1); !ok {
 		t.Error("what is being read may have been made with it")
 	}
-	until, ok := k.retired[1]
+	until, ok := k.retiredKeys[1]
 	if !ok {
 		t.Fatal("it was not noticed")
 	}
 	if left := time.Until(until); left > retireAfter {
 		t.Errorf("it stays for %v", left)
 	}
-	k.retired[1] = time.Now().Add(-time.Second)
+	k.retiredKeys[1] = time.Now().Add(-time.Second)
 	if _, ok := k.secret(1); ok {
 		t.Error("it is there for good")
 	}

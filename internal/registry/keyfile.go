@@ -86,7 +86,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 		if err != nil {
 			return err
 		}
-		if !o.None() {
+		if !o.IsZero() {
 			return &InUseError{Database: r.Database, Older: o}
 		}
 	}

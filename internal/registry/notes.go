@@ -20,7 +20,7 @@ type NoteSigner struct {
 	id   uuid
 }
 
-// NoteSigner returns the signer of this registry.
+// NoteSigner returns the signer that makes and checks codes for this registry with its current keys.
 func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	err = r.snapshot(ctx, func(_ context.Context, _ pgx.Tx, id uuid, _ time.Time) error {
 		out = NoteSigner{r.Keys, id}

@@ -25,7 +25,7 @@ type Config struct {
 
 	RetryFor time.Duration // how long a call retries while the database is unavailable; 0: 15 s
 
-	committing func() // for tests, called between commit and anchor
+	committing func() // tests set it; it is called after the commit and before the anchor
 }
 
 // Registry reads and writes the records of one database. It is safe for concurrent use.
@@ -73,7 +73,7 @@ func (r *Registry) Close() {
 	r.idle = nil
 }
 
-const mostIdle = 4
+const maxIdleConns = 4
 
 func (r *Registry) connect(ctx context.Context) (*pgx.Conn, error) {
 	r.mu.Lock()
@@ -89,7 +89,7 @@ func (r *Registry) connect(ctx context.Context) (*pgx.Conn, error) {
 
 func (r *Registry) release(c *pgx.Conn) {
 	r.mu.Lock()
-	keep := !r.closed && !c.IsClosed() && c.PgConn().TxStatus() == 'I' && len(r.idle) < mostIdle
+	keep := !r.closed && !c.IsClosed() && c.PgConn().TxStatus() == 'I' && len(r.idle) < maxIdleConns
 	if keep {
 		r.idle = append(r.idle, c)
 	}

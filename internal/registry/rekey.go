@@ -18,8 +18,8 @@ type OlderKeyUse struct {
 	Notes   int  `json:"notes"`   // notes of deletions that the next sweep will record
 }
 
-// None reports whether older keys are not needed.
-func (o OlderKeyUse) None() bool { return o == OlderKeyUse{} }
+// IsZero reports whether older keys are not needed.
+func (o OlderKeyUse) IsZero() bool { return o == OlderKeyUse{} }
 
 // OlderKeyUse counts what keys older than the newest are needed for.
 func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {

@@ -88,7 +88,7 @@ func TestRekey(t *testing.T) {
 			t.Fatalf("%+v, %v", f, err)
 		}
 		must(t, running, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.Temporary))
-		if o, err := running.OlderKeyUse(t.Context()); err != nil || !o.None() {
+		if o, err := running.OlderKeyUse(t.Context()); err != nil || !o.IsZero() {
 			t.Fatalf("a key that is not used leaves %+v, %v", o, err)
 		}
 		if err := UseKey(key); err != nil {

@@ -67,7 +67,7 @@ type details struct {
 	Reason   string          `json:"reason,omitempty"`
 	Evidence string          `json:"evidence,omitempty"`
 	Command  string          `json:"command,omitempty"` // digest of the command, to compare with a repeated key
-	Names    map[string]name `json:"names,omitempty"`   // by reference: proof of the name that it stood for
+	Names    map[string]name `json:"names,omitempty"`   // the name that each reference stands for, with its proof
 }
 
 // name is a MAC of a person's name under their own key: with the key it proves the name, without it reveals nothing.

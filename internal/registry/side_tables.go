@@ -57,7 +57,7 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 		FROM pgconsent.sweep_state AS w WHERE w.epoch > pgconsent.consent_epoch()
 		UNION ALL
 		SELECT 0, 'the sweeper is said to have run at a time that is to come (sweep_state)' FROM pgconsent.sweep_state AS w
-		WHERE w.finished_at > pgconsent.consent_now() + interval '1 minute'`, mostFindings)
+		WHERE w.finished_at > pgconsent.consent_now() + interval '1 minute'`, maxFindings)
 	if err != nil {
 		return nil, dbError("verify the tables beside the consent registry", err)
 	}

@@ -16,7 +16,7 @@ import (
 type Report struct {
 	Records  int
 	Last     int64  // number of the last record
-	Hash     string // of the last record
+	Hash     string // the hash of the last record
 	Anchored int64  // number of the record in the anchor; 0 if it is empty
 	NoAnchor bool   // there is no anchor, so that newest records may be missing
 	Findings []Finding

@@ -327,7 +327,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	}
 	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, RowSecurity: mode.RowSecurity, Refresh: 5 * time.Second}
 	if len(databases) > 0 {
-		cfg.AIR = databases[0].AIR
+		cfg.Reminders = databases[0].AIR
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)
 	}
 	router, files := &router{databases: map[string]*pgtest.DB{}}, map[string]string{}

@@ -47,7 +47,7 @@ type Config struct {
 	Postgres string // DSN of a running server; "": start a private one
 	Dir      string
 	Listen   string // "": DefaultListen, or a free port if something listens there
-	HTTP     string // "": DefaultHTTP, likewise
+	HTTP     string // the address of HTTP; "": DefaultHTTP, or a free port if it is in use
 	Log      *slog.Logger
 	Progress func(string)
 }
@@ -98,14 +98,14 @@ type Running struct {
 	Access Access
 	Dir    string
 
-	config  *config.Config
-	service *serve.Service
-	world   *world.World
-	cluster *pgcluster.Cluster // nil: an existing server
-	cancel  context.CancelFunc
-	served  chan error // gets the error with which serving ends
-	ended   error
-	over    bool
+	config      *config.Config
+	service     *serve.Service
+	world       *world.World
+	cluster     *pgcluster.Cluster // nil: an existing server
+	cancel      context.CancelFunc
+	serveErrors chan error // gets the error with which serving ends
+	serveError  error
+	over        bool
 }
 
 // Start starts everything and returns when agents are served. After an error nothing is left running.
@@ -185,16 +185,16 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
-		cancel: cancel, served: make(chan error, 1)}
-	go func() { r.served <- service.Run(serving) }()
+		cancel: cancel, serveErrors: make(chan error, 1)}
+	go func() { r.serveErrors <- service.Run(serving) }()
 	slow := patience{most: readyTimeout, tell: tellEvery, progress: c.Progress}
 	if err := slow.await(ctx, notReady, service.Ready); err != nil {
 		cancel()
-		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
+		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.serveErrors)
 	}
 	if err := r.checkAgentLogins(ctx, slow); err != nil {
 		cancel()
-		return nil, errors.Join(err, <-r.served)
+		return nil, errors.Join(err, <-r.serveErrors)
 	}
 	return r, nil
 }
@@ -215,15 +215,15 @@ func (c Config) open(ctx context.Context, f folder, cfg *config.Config) (access 
 func (c *Config) chooseAddresses() error {
 	var chosen []net.Listener // closed when both are chosen, so that they are two
 	for _, one := range []struct {
-		address *string
-		usual   string
-		what    string
+		address  *string
+		standard string
+		what     string
 	}{{&c.Listen, DefaultListen, "clients connect"}, {&c.HTTP, DefaultHTTP, "HTTP is served"}} {
 		if *one.address != "" {
 			continue
 		}
-		*one.address = one.usual
-		if pgcluster.PortFree(one.usual) == nil {
+		*one.address = one.standard
+		if pgcluster.PortFree(one.standard) == nil {
 			continue
 		}
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -232,7 +232,7 @@ func (c *Config) chooseAddresses() error {
 		}
 		*one.address = free.Addr().String()
 		chosen = append(chosen, free)
-		c.Progress(one.usual + " is in use: " + one.what + " at " + *one.address)
+		c.Progress(one.standard + " is in use: " + one.what + " at " + *one.address)
 	}
 	for _, l := range chosen {
 		l.Close()
@@ -329,9 +329,9 @@ func (r *Running) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case r.ended = <-r.served:
+	case r.serveError = <-r.serveErrors:
 		r.over = true
-		return errors.Join(errors.New("serving has ended"), r.ended)
+		return errors.Join(errors.New("serving has ended"), r.serveError)
 	case <-exited:
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the demo's PostgreSQL has ended").
 			WithHint("Its log is %s.", r.cluster.LogFile)
@@ -342,12 +342,12 @@ func (r *Running) Wait(ctx context.Context) error {
 func (r *Running) Stop() error {
 	r.cancel()
 	if !r.over {
-		r.over, r.ended = true, <-r.served
+		r.over, r.serveError = true, <-r.serveErrors
 	}
 	if r.cluster == nil {
-		return r.ended
+		return r.serveError
 	}
-	return errors.Join(r.ended, r.cluster.Stop())
+	return errors.Join(r.serveError, r.cluster.Stop())
 }
 
 // folder is the folder of a demo.

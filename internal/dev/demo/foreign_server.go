@@ -222,9 +222,9 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
 }
 
-// makeRoles makes the missing roles, and gives those that log in the passwords of their files. Migrating would not
-// always: it leaves the password of a role that has rights in another database, and somebody who migrates another
-// database of the server may give it some.
+// makeRoles makes the missing roles, and sets the passwords of login roles as their files say. pgconsent migrate does
+// not always set them: it keeps the password of a role that has rights in another database, and such rights may come
+// from a migration of that database.
 func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there serverState, f folder) error {
 	mark := "'" + g.mark() + "'"
 	if !there.roles[g.names.owner] {

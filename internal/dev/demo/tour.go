@@ -26,7 +26,7 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	if t == nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s has no tour", r.world.Name)
 	}
-	p := player{out: out, colours: colours, prepared: map[string]string{}}
+	p := player{out: out, colours: colours, preparedStatements: map[string]string{}}
 	agent := r.Access.Agents[0]
 	if p.registry, err = serve.Registry(r.config, r.world.Name); err != nil {
 		return err
@@ -70,12 +70,12 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 
 // player prints a session as psql would.
 type player struct {
-	out          io.Writer
-	colours      bool
-	owner, agent *pgx.Conn
-	registry     *registry.Registry
-	name         string            // the agent's name
-	prepared     map[string]string // prepared statements by name
+	out                io.Writer
+	colours            bool
+	owner, agent       *pgx.Conn
+	registry           *registry.Registry
+	name               string            // the agent's name
+	preparedStatements map[string]string // prepared statements by name
 }
 
 func (p *player) paint(colour, text string) string {
@@ -117,13 +117,13 @@ func (p *player) play(ctx context.Context, s world.Step) error {
 	text, send := s.SQL, s.SQL
 	switch {
 	case s.Prepare != "":
-		p.prepared[s.Prepare] = s.SQL
+		p.preparedStatements[s.Prepare] = s.SQL
 		if _, err := conn.Prepare(ctx, s.Prepare, s.SQL); err != nil {
 			return err
 		}
 		send = s.Prepare
 	case s.Run != "":
-		if text = p.prepared[s.Run]; text == "" {
+		if text = p.preparedStatements[s.Run]; text == "" {
 			return fmt.Errorf("no step has prepared %q", s.Run)
 		}
 		send = s.Run

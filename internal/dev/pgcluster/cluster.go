@@ -29,13 +29,13 @@ type Config struct {
 	Dir       string // made if missing; a cluster in it is reused
 	Superuser string // "": postgres
 	Password  string // the superuser's; "": trust on the unix socket; otherwise scram-sha-256 everywhere
-	Port      int    // of the unix socket and of 127.0.0.1; 0: a free one
+	Port      int    // the port of the unix socket and of 127.0.0.1; 0: a free port
 	TCP       bool   // listen on 127.0.0.1 as well, where every login needs a password
-	NoSync    bool   // for tests: nothing is flushed to disk
+	NoSync    bool   // flushes nothing to disk, for tests
 	// a data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
 	Initial  string
 	Fresh    bool              // delete an existing cluster and initialise a new one
-	Settings map[string]string // for postgresql.conf, over the defaults
+	Settings map[string]string // settings of postgresql.conf that replace the defaults
 	Binaries *Binaries         // nil: those of Find
 	Quit     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
 }
@@ -66,7 +66,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := acquire(l.lock)
+	lock, err := lockFolder(l.lock)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +257,8 @@ var (
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and for
-// a server that shuts down.
+// leftPatience is how long Start waits for these, which notice the crash within a second, on a busy machine later, and
+// for a server that shuts down.
 const leftPatience = 30 * time.Second
 
 // launch starts the server and waits until it accepts connections.

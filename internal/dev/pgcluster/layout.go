@@ -102,8 +102,8 @@ func private(dir string, a account) error {
 	return nil
 }
 
-// acquire locks a cluster's folder for this process.
-func acquire(path string) (*os.File, error) {
+// lockFolder locks a cluster's folder for this process.
+func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

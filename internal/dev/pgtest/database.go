@@ -24,7 +24,7 @@ type DB struct {
 	SocketDir string
 	Port      int
 
-	copied *templateCopy // the template that it is a copy of; nil: none
+	template *templateCopy // the template that it is a copy of; nil: none
 }
 
 // templateCopy is the copy of a template, which is made when its DSN is first asked for. A test that extends the
@@ -39,7 +39,7 @@ type templateCopy struct {
 
 // DSN is a connection string: for the unix socket without a password, for TCP with one.
 func (db *DB) DSN(user, password string) string {
-	if db.copied != nil {
+	if db.template != nil {
 		db.make(true)
 	}
 	return db.dsn(user, password)
@@ -47,14 +47,14 @@ func (db *DB) DSN(user, password string) string {
 
 // ReadOnlyDSN is a superuser's DSN for reading only, so that [DB.Extend] still works afterwards.
 func (db *DB) ReadOnlyDSN() string {
-	if db.copied != nil {
+	if db.template != nil {
 		db.make(false)
 	}
 	return db.dsn("postgres", "")
 }
 
 func (db *DB) make(open bool) {
-	c := db.copied
+	c := db.template
 	c.t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,15 +148,15 @@ func drop(t testing.TB, name string) {
 const batch = 12
 
 var (
-	discardedMu sync.Mutex
-	discarded   []string
+	discardedMu        sync.Mutex
+	discardedDatabases []string
 )
 
 // discard drops a database later, together with others.
 func discard(name string) error {
 	discardedMu.Lock()
 	defer discardedMu.Unlock()
-	if discarded = append(discarded, name); len(discarded) < batch {
+	if discardedDatabases = append(discardedDatabases, name); len(discardedDatabases) < batch {
 		return nil
 	}
 	return dropDiscarded()
@@ -174,8 +174,8 @@ func DropDiscarded(t testing.TB) {
 }
 
 func dropDiscarded() error {
-	names := discarded
-	discarded = nil
+	names := discardedDatabases
+	discardedDatabases = nil
 	for _, name := range names {
 		if err := dropDatabase(name); err != nil {
 			return err
@@ -184,8 +184,8 @@ func dropDiscarded() error {
 	return nil
 }
 
-// dropDatabase tries again while another test takes away the rights of a role in the same database: PostgreSQL says then
-// that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
+// dropDatabase tries again while another test takes away the rights of a role in the same database: PostgreSQL says
+// then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
 func dropDatabase(name string) error {
 	for tries := 0; ; tries++ {
 		err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")

@@ -85,7 +85,7 @@ func run(m *testing.M, shared string) int {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	running, err := StartServer(ctx, dir, initialised(os.Getenv(ClusterVariable)))
+	running, err := StartServer(ctx, dir, initialDataFolder(os.Getenv(ClusterVariable)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest: cannot start PostgreSQL:", err)
 		return 1

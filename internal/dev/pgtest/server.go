@@ -19,7 +19,7 @@ const ClusterVariable = "PGCONSENT_TEST_CLUSTER"
 type Server struct {
 	Binaries  pgcluster.Binaries
 	SocketDir string
-	Port      int // of the unix socket and of 127.0.0.1
+	Port      int // the port of the unix socket and of 127.0.0.1
 	LogFile   string
 	// a copy of the data folder from before any test: packages that need a server of their own start with it
 	Initial string
@@ -108,8 +108,8 @@ func join(dir string) (*Server, error) {
 	return &s, json.Unmarshal(text, &s)
 }
 
-// initialised returns the initial data folder of the run's server, "" outside of a run.
-func initialised(dir string) string {
+// initialDataFolder returns the initial data folder of the run's server, "" outside of a run.
+func initialDataFolder(dir string) string {
 	if dir == "" {
 		return ""
 	}

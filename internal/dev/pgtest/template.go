@@ -65,7 +65,7 @@ func Shared(t testing.TB, key string, build Build) *DB {
 // which db is a copy from then on. A database that may have been changed, or is no copy, stays as it is: Extend returns
 // false.
 func (db *DB) Extend(key string, build Build) bool {
-	c := db.copied
+	c := db.template
 	if c == nil {
 		return false
 	}
@@ -91,25 +91,25 @@ func (db *DB) Extend(key string, build Build) bool {
 // UnchangedTemplate returns the template that db is an unchanged copy of, so that facts about another copy hold for it
 // as well; "" if it may have been changed, or is no copy.
 func (db *DB) UnchangedTemplate() string {
-	if db.copied == nil {
+	if db.template == nil {
 		return ""
 	}
-	db.copied.mu.Lock()
-	defer db.copied.mu.Unlock()
-	if db.copied.open {
+	db.template.mu.Lock()
+	defer db.template.mu.Unlock()
+	if db.template.open {
 		return ""
 	}
-	return db.copied.from.key
+	return db.template.from.key
 }
 
 // Template returns the template that the database is a copy of, "" if it is none.
 func (db *DB) Template() string {
-	if db.copied == nil {
+	if db.template == nil {
 		return ""
 	}
-	db.copied.mu.Lock()
-	defer db.copied.mu.Unlock()
-	return db.copied.from.name
+	db.template.mu.Lock()
+	defer db.template.mu.Unlock()
+	return db.template.from.name
 }
 
 // AlteredVariable is an environment variable that says, with any value, that the code under test differs from that of
@@ -128,9 +128,9 @@ func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
 	t.Helper()
 	db := reserve(t)
 	tmpl.make(t, from, build)
-	db.copied = &templateCopy{t: t, from: tmpl}
+	db.template = &templateCopy{t: t, from: tmpl}
 	t.Cleanup(func() {
-		if db.copied.made {
+		if db.template.made {
 			drop(t, db.Name)
 		}
 	})

@@ -256,7 +256,7 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 	return w.analyze(ctx, conn)
 }
 
-// LoadAsOwner is Load over a connection of the owner; [World.Extend] must have run before.
+// LoadAsOwner loads the world like Load, but over a connection of the owner. [World.Extend] must have run before.
 func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	if err := w.fill(ctx, conn, "BEGIN", progress); err != nil {
 		return err
@@ -329,7 +329,7 @@ func (w *World) analyze(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// run sends text that may have several statements.
+// run sends SQL text that may contain several statements.
 func run(ctx context.Context, conn *pgx.Conn, text string) error {
 	_, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	return err

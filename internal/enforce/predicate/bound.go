@@ -12,7 +12,7 @@ import (
 // row policy cannot read the row as it was before an UPDATE.
 type Bound struct {
 	List
-	Type string // of the column
+	Type string // the type of the column
 
 	// From: the first of these that is not empty is the default of the list where the agent leaves the column out, and
 	// the list's bound where it does not. Nil: a new row's list is not bounded.
@@ -26,12 +26,12 @@ type Bound struct {
 
 // Source is a list of ids that a bound is made of: columns of the row, or of the one row of Relation that matches.
 type Source struct {
-	When     Node // of the new row; nil: always
+	When     Node // the condition on the new row under which the source applies; nil: always
 	Relation *catalog.Relation
 	Match    []Pair
-	Where    Node // of the row of Relation; nil: any
+	Where    Node // the condition on the row of Relation; nil: any row
 	Columns  []List
-	One      []bool // beside Columns: the column is one id, not a list
+	One      []bool // for each of Columns, whether it holds one id instead of a list
 }
 
 // Nodes are the conditions that a bound reads, as parts of a predicate on the row: helper views are made for them.
@@ -75,7 +75,7 @@ const newRow, oldRow = "NEW", "OLD"
 
 // Malformed is true unless the new row's list is one-dimensional and has no NULL.
 func (b Bound) Malformed() string {
-	list := b.array(newRow)
+	list := b.arraySQL(newRow)
 	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list +
 		"), 1) OPERATOR(pg_catalog.<>) 1 THEN true ELSE pg_catalog.array_position(" + list + ", NULL) IS NOT NULL END)"
 }
@@ -83,9 +83,9 @@ func (b Bound) Malformed() string {
 // Elements is the list of the new row or the old one, as an array.
 func (b Bound) Elements(old bool) string {
 	if old {
-		return b.array(oldRow)
+		return b.arraySQL(oldRow)
 	}
-	return b.array(newRow)
+	return b.arraySQL(newRow)
 }
 
 // Array is the type of the array that lists are compared as.
@@ -121,9 +121,9 @@ func (b Bound) Exceeds(allowed string, chained bool) string {
 			" AND ") + ") IS NOT TRUE"
 	}
 	if chained && b.Chain != nil && b.Chain.All != "" {
-		more += " AND (told IS NOT NULL AND " + oneOf(b.everybody(), allowed) + ") IS NOT TRUE"
+		more += " AND (told IS NOT NULL AND " + oneOf(b.everybodySQL(), allowed) + ") IS NOT TRUE"
 	}
-	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" +
+	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) + ") AS e (id) WHERE (" +
 		oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
 }
 
@@ -139,7 +139,7 @@ func (s Source) sql(array string) string {
 		if s.One[i] {
 			lists[i] = "pg_catalog.array_remove(ARRAY[" + column(row, l.Column) + "]::" + array + ", NULL)"
 		} else {
-			lists[i] = "ARRAY(SELECT u.id FROM pg_catalog.unnest(" + l.array(row) + ") AS u (id) WHERE u.id IS NOT NULL)"
+			lists[i] = "ARRAY(SELECT u.id FROM pg_catalog.unnest(" + l.arraySQL(row) + ") AS u (id) WHERE u.id IS NOT NULL)"
 		}
 	}
 	out := "(" + strings.Join(lists, " OPERATOR(pg_catalog.||) ") + ")"

@@ -33,8 +33,8 @@ func (n chainNode) columns() []string {
 	return out
 }
 
-// hasParent is the condition that a row refers to another one.
-func (c Chain) hasParent(row string) string {
+// hasParentSQL is the condition that a row refers to another one.
+func (c Chain) hasParentSQL(row string) string {
 	var some []string
 	for _, p := range c.Match {
 		some = append(some, column(row, p.From)+" IS NOT NULL")
@@ -42,15 +42,15 @@ func (c Chain) hasParent(row string) string {
 	return "(" + strings.Join(some, " OR ") + ")"
 }
 
-// allows is the condition that a list along the chain, as an array, allows an element.
-func (b Bound) allows(array, element string) string {
+// allowsSQL is the condition that a list along the chain, as an array, allows an element.
+func (b Bound) allowsSQL(array, element string) string {
 	if b.Chain.All == "" {
 		return oneOf(element, array)
 	}
-	return oneOf(element, array) + " OR " + oneOf(b.everybody(), array)
+	return oneOf(element, array) + " OR " + oneOf(b.everybodySQL(), array)
 }
 
-func (b Bound) everybody() string {
+func (b Bound) everybodySQL() string {
 	return catalog.QuoteLiteral(b.Chain.All) + "::" + b.Form.element()
 }
 
@@ -69,12 +69,12 @@ func (b Bound) ChainIntersection() string {
 		next = append(next, equal(column(row, p.Column), each+"."+name))
 	}
 	link := func(depth string) string {
-		return "SELECT " + strings.Join(froms, ", ") + ", " + c.hasParent(row) + ", " + b.array(row) + ", (" + shows +
+		return "SELECT " + strings.Join(froms, ", ") + ", " + c.hasParentSQL(row) + ", " + b.arraySQL(row) + ", (" + shows +
 			") IS TRUE, " + depth
 	}
 	view := HelperView(c.Relation.Name).SQL() + " AS " + row
-	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.allows("m.ids", "e.id") + ") IS NOT TRUE)"
-	return "CASE WHEN " + c.hasParent(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") +
+	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.allowsSQL("m.ids", "e.id") + ") IS NOT TRUE)"
+	return "CASE WHEN " + c.hasParentSQL(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") +
 		", leads, ids, shows, depth) AS (\n      " +
 		link("1") + " FROM " + view + " WHERE " + strings.Join(first, " AND ") + "\n      UNION ALL " +
 		link("c.depth OPERATOR(pg_catalog.+) 1") + " FROM c JOIN " + view + " ON " + strings.Join(next, " AND ") +
@@ -92,12 +92,12 @@ func (b Bound) ChainIntersection() string {
 func (b Bound) CutToChain(given, told string) string {
 	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + told +
-		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allows(told, "e.id") +
+		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allowsSQL(told, "e.id") +
 		")::" + b.Array() + " END"
 }
 
 // ExceedsChain is true if the chain does not allow some element of the new row's list that was not in before.
 func (b Bound) ExceedsChain(told, before string) string {
-	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) +
-		") AS e (id) WHERE (" + b.allows(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
+	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) +
+		") AS e (id) WHERE (" + b.allowsSQL(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
 }

@@ -25,9 +25,10 @@ type Derived struct {
 type Origin struct {
 	Steps  []Step
 	List   List              // without Steps: the column of keys
-	Source *catalog.Relation // whose keys they are
+	Source *catalog.Relation // the table whose keys the list holds
 	Key    string            // its primary key
-	Unless Node              // on the row's own columns: where true, the row needs no source; nil: every row does
+	// a condition on the row's own columns; if true, the row needs no source; nil: every row needs one
+	Unless Node
 }
 
 // MaxDepth is how long a chain of rows may be that were made from each other in one table.
@@ -80,7 +81,7 @@ func (n Derived) valid() bool {
 	return n.Origin.valid() && n.Rows != nil
 }
 
-func (w *writer) derived(n Derived, row string) string {
+func (w *writer) derivedSQL(n Derived, row string) string {
 	if w.negated || !n.valid() {
 		return w.nothing()
 	}
@@ -106,10 +107,10 @@ func (w *writer) derived(n Derived, row string) string {
 func (w *writer) linkedSources(n Derived, row string) string {
 	first, last := n.Steps[0], w.alias()
 	if len(n.Steps) == 1 && isUnique(first) {
-		return "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.on(last, row) +
+		return "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
 			" AND " + w.write(n.Rows, last) + fence
 	}
-	some := "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.on(last, row) + fence
+	some := "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) + fence
 	begin := w.alias()
 	last = begin
 	var b strings.Builder
@@ -117,11 +118,11 @@ func (w *writer) linkedSources(n Derived, row string) string {
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
 		if i+2 < len(n.Steps) {
-			b.WriteString(w.link(step, last, next, n.reads(i+1)))
+			b.WriteString(w.linkSQL(step, last, next, n.reads(i+1)))
 		} else {
 			b.WriteString(" LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, next) + " AS shows FROM " +
 				w.helper(step.Relation) + " AS " + next +
-				" WHERE " + step.on(next, last) + " OFFSET 0) AS " + next + " ON true")
+				" WHERE " + step.onSQL(next, last) + " OFFSET 0) AS " + next + " ON true")
 		}
 		last = next
 	}
@@ -129,17 +130,17 @@ func (w *writer) linkedSources(n Derived, row string) string {
 	if len(n.Steps) == 1 {
 		shows = "(" + w.write(n.Rows, last) + ")"
 	}
-	b.WriteString(" WHERE " + first.on(begin, row) + " AND " + shows + " IS NOT TRUE" + fence)
+	b.WriteString(" WHERE " + first.onSQL(begin, row) + " AND " + shows + " IS NOT TRUE" + fence)
 	return "(" + some + " AND " + b.String() + ")"
 }
 
 // listedSources looks up each key of the list.
 func (w *writer) listedSources(n Derived, row string) string {
 	some, each, source := w.alias(), w.alias(), w.alias()
-	return "(EXISTS (SELECT 1 FROM " + n.List.elements(row, some) + fence +
-		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elements(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
+	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, some) + fence +
+		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
 		w.helper(n.Source) + " AS " + source +
-		" WHERE " + equal(column(source, n.Key), n.element(each+".id")) + " AND " + w.write(n.Rows, source) + fence + fence + ")"
+		" WHERE " + equal(column(source, n.Key), n.elementSQL(each+".id")) + " AND " + w.write(n.Rows, source) + fence + fence + ")"
 }
 
 // recursiveSources also follows the sources of sources, each key once for each depth: a circle is followed until it is
@@ -162,11 +163,11 @@ func (w *writer) recursiveSources(n Derived, row string) string {
 			columns, _ := RowColumns(o.Unless)
 			reads = append(reads, columns...)
 		}
-		again = append(again, w.sources(o, source))
+		again = append(again, w.sourcesSQL(o, source))
 	}
 	key := strings.Join(names, ", ")
 	return "NOT EXISTS (WITH RECURSIVE " + all + " (" + key + ", depth) AS (" +
-		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sources(n.Origin.withoutUnless(), row) + ") AS " + sources +
+		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sourcesSQL(n.Origin.withoutUnless(), row) + ") AS " + sources +
 		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
 		" CROSS JOIN LATERAL (SELECT " + columns(source, reads...) + " FROM " + w.helper(t) + " AS " + source +
@@ -186,9 +187,9 @@ func (o Origin) withoutUnless() Origin {
 	return o
 }
 
-// sources is a query of the keys of a row's sources: with a row of NULLs for a source that does not exist, and if there
-// is none at all.
-func (w *writer) sources(o Origin, row string) string {
+// sourcesSQL is a query of the keys of a row's sources: with a row of NULLs for a source that does not exist, and if
+// there is none at all.
+func (w *writer) sourcesSQL(o Origin, row string) string {
 	one := w.alias()
 	from, last := "(SELECT 1) AS "+one, ""
 	key := func(alias string) string {
@@ -201,9 +202,9 @@ func (w *writer) sources(o Origin, row string) string {
 	if len(o.Steps) == 0 {
 		each := w.alias()
 		last = w.alias()
-		from += " LEFT JOIN " + o.List.elements(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
+		from += " LEFT JOIN " + o.List.elementsSQL(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
 			" FROM " + w.helper(o.Source) + " AS " + last +
-			" WHERE " + equal(column(last, o.Key), o.element(each+".id")) + " OFFSET 0) AS " + last + " ON true"
+			" WHERE " + equal(column(last, o.Key), o.elementSQL(each+".id")) + " OFFSET 0) AS " + last + " ON true"
 	}
 	before := row
 	for i, step := range o.Steps {
@@ -213,7 +214,7 @@ func (w *writer) sources(o Origin, row string) string {
 			selected = func(alias string) string { return columns(alias, o.reads(i)...) }
 		}
 		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.helper(step.Relation) + " AS " +
-			last + " WHERE " + step.on(last, before) + " OFFSET 0) AS " + last + " ON true"
+			last + " WHERE " + step.onSQL(last, before) + " OFFSET 0) AS " + last + " ON true"
 		before = last
 	}
 	var keys []string
@@ -249,8 +250,8 @@ func (o Origin) castType() string {
 	return ""
 }
 
-// element is an SQL expression for an element of the list as a key of the sources.
-func (o Origin) element(value string) string {
+// elementSQL is an SQL expression for an element of the list as a key of the sources.
+func (o Origin) elementSQL(value string) string {
 	form := uuidElement
 	switch o.castType() {
 	case "":
@@ -277,8 +278,8 @@ func (o Origin) Products(table *catalog.Relation, row, source string) (from []st
 	var conditions []string
 	if len(o.Steps) == 0 {
 		each := w.alias()
-		from = append(from, o.List.elements(row, each))
-		conditions = append(conditions, equal(column(source, o.Key), o.element(each+".id")))
+		from = append(from, o.List.elementsSQL(row, each))
+		conditions = append(conditions, equal(column(source, o.Key), o.elementSQL(each+".id")))
 	}
 	last := row
 	for i, step := range o.Steps {
@@ -287,7 +288,7 @@ func (o Origin) Products(table *catalog.Relation, row, source string) (from []st
 			next = w.alias()
 			from = append(from, w.helper(step.Relation)+" AS "+next)
 		}
-		conditions = append(conditions, step.on(next, last))
+		conditions = append(conditions, step.onSQL(next, last))
 		last = next
 	}
 	if o.Unless != nil {
@@ -296,9 +297,9 @@ func (o Origin) Products(table *catalog.Relation, row, source string) (from []st
 	return from, strings.Join(conditions, " AND ")
 }
 
-// MadeFromCondition is the condition that the row called row was made from the row of the source's table called source. It reads the
-// tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
-// it.
+// MadeFromCondition is the condition that the row called row was made from the row of the source's table called source.
+// It reads the tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain
+// one row use it.
 func (o Origin) MadeFromCondition(row, source string) string {
 	w := writer{direct: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
@@ -311,20 +312,20 @@ func (o Origin) MadeFromCondition(row, source string) string {
 		return "false"
 	case len(o.Steps) == 0:
 		each := w.alias()
-		made = "EXISTS (SELECT 1 FROM " + o.List.elements(row, each) + " WHERE " +
-			equal(column(source, o.Key), o.element(each+".id")) + ")"
+		made = "EXISTS (SELECT 1 FROM " + o.List.elementsSQL(row, each) + " WHERE " +
+			equal(column(source, o.Key), o.elementSQL(each+".id")) + ")"
 	case len(o.Steps) == 1:
-		made = o.Steps[0].on(source, row)
+		made = o.Steps[0].onSQL(source, row)
 	default:
 		first := w.alias()
 		last, from := first, w.helper(o.Steps[0].Relation)+" AS "+first
 		for _, step := range o.Steps[1 : len(o.Steps)-1] {
 			next := w.alias()
-			from += " JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last)
+			from += " JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
 			last = next
 		}
-		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].on(first, row) + " AND " +
-			o.Steps[len(o.Steps)-1].on(source, last) + ")"
+		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].onSQL(first, row) + " AND " +
+			o.Steps[len(o.Steps)-1].onSQL(source, last) + ")"
 	}
 	return "(" + made + ") IS TRUE"
 }
@@ -376,7 +377,7 @@ func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 			}
 			found := false
 			for _, source := range w.Tables[o.Source.Name] {
-				if key, there := source[o.Key]; there && key == o.id(*id) {
+				if key, there := source[o.Key]; there && key == o.idSQL(*id) {
 					out, found = append(out, source), true
 				}
 			}
@@ -401,8 +402,8 @@ func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 	return out, true
 }
 
-// id is an element of the list as the text of a key.
-func (o Origin) id(element string) string {
+// idSQL is an element of the list as the text of a key.
+func (o Origin) idSQL(element string) string {
 	switch o.castType() {
 	case "pg_catalog.uuid":
 		if uuidKey.MatchString(element) {

@@ -25,7 +25,7 @@ func direct(n Node, alias string) string {
 // callers.
 type Parameters struct {
 	First int      // the number of the first
-	Names []string // of the attributes that the conditions read, in the order of their numbers
+	Names []string // the names of the attributes that the conditions read, in the order of their parameter numbers
 }
 
 // Direct is as [Direct], with the attributes as parameters of type text; one that is absent is NULL.
@@ -48,28 +48,28 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 	}
 	w := writer{direct: true, prefix: prefixFor(alias)}
 	row, subject := catalog.QuoteIdent(alias), w.alias()
-	from, where := n.subjects(row, subject), ""
+	from, where := n.subjectsSQL(row, subject), ""
 	if len(n.Steps) > 0 {
 		first := w.alias()
 		last := first
 		from = w.helper(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
 			next := w.alias()
-			from += w.link(step, last, next, n.reads(i+1))
+			from += w.linkSQL(step, last, next, n.reads(i+1))
 			last = next
 		}
-		from += " CROSS JOIN LATERAL " + n.subjects(last, subject)
-		where = " WHERE " + n.Steps[0].on(first, row)
+		from += " CROSS JOIN LATERAL " + n.subjectsSQL(last, subject)
+		where = " WHERE " + n.Steps[0].onSQL(first, row)
 	}
 	id := subject + ".id"
 	self, guarded := "false", "false"
 	if len(n.But) > 0 {
-		self = "(" + oneOf(id, Grant{Form: n.form(), To: n.But}.idArray()+"::"+n.form().element()+"[]") + ") IS TRUE"
+		self = "(" + oneOf(id, Grant{Form: n.form(), To: n.But}.idArraySQL()+"::"+n.form().element()+"[]") + ") IS TRUE"
 	}
 	if n.Record.Guardians != nil {
 		guarded = "NOT (" + w.noGuardianAgrees(n, row, id) + ")"
 	}
-	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+
+	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.recordSQL(n.Record, row, id)+
 		fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
@@ -83,25 +83,25 @@ func Registry(n Registered, alias string, attributes map[string]string) string {
 	}
 	w := writer{direct: true, prefix: prefixFor(alias)}
 	row, subject := catalog.QuoteIdent(alias), w.alias()
-	from, where := n.Of.subjects(row, subject), ""
+	from, where := n.Of.subjectsSQL(row, subject), ""
 	if len(n.Of.Steps) > 0 {
 		first := w.alias()
 		last := first
 		from = w.helper(n.Of.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Of.Steps[1:] {
 			next := w.alias()
-			from += w.link(step, last, next, n.Of.reads(i+1))
+			from += w.linkSQL(step, last, next, n.Of.reads(i+1))
 			last = next
 		}
-		from += " CROSS JOIN LATERAL " + n.Of.subjects(last, subject)
-		where = " WHERE " + n.Of.Steps[0].on(first, row)
+		from += " CROSS JOIN LATERAL " + n.Of.subjectsSQL(last, subject)
+		where = " WHERE " + n.Of.Steps[0].onSQL(first, row)
 	}
 	id, self, r := subject+".id", "false", w.alias()
 	if len(n.Of.But) > 0 {
-		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.idArray()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
+		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.idArraySQL()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
 	}
 	about := append([]string{equal(column(r, "subject"), subjectText(id))}, n.aboutConditions(r, row)...)
-	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consents(n, row, id)+
+	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consentsSQL(n, row, id)+
 		fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
 		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at",
 		"decay_from")+" FROM "+CurrentConsents.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+

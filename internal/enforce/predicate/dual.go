@@ -14,24 +14,24 @@ const UseHashHint = "/*pgconsent:use_hash*/"
 type form int
 
 const (
-	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper table
-	hashed             // does not depend on the outer row: the planner hashes it once
-	dual               // a CASE of both
-	flat               // may become a join
+	probe      form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper table
+	hashedForm             // does not depend on the outer row: the planner hashes it once
+	dual                   // a CASE of both
+	flat                   // may become a join
 )
 
 // sublink writes a node that reads other tables in the writer's form, which is not probe.
 //
-// The dual form is CASE WHEN pgconsent_signed.use_hash() THEN hashed ELSE probe END. The planner itself would choose by an
-// estimate that ignores LIMIT; its choice has taken 235 times as long as the other form. scan() reads a hint in the
+// The dual form is CASE WHEN pgconsent_signed.use_hash() THEN hashed ELSE probe END. The planner itself would choose by
+// an estimate that ignores LIMIT; its choice has taken 235 times as long as the other form. scan() reads a hint in the
 // text of the statement, and is no security input: both forms show the same rows. It is not in a sub-select, so that
 // the planner evaluates it, and plans and starts only one form.
 func (w *writer) sublink(n Node, row string) string {
 	switch w.form {
-	case hashed:
+	case hashedForm:
 		return w.hashedSQL(n, row)
 	case flat:
-		return w.flat(n, row)
+		return w.flatSQL(n, row)
 	}
 	defer func(f form) { w.form = f }(w.form)
 	w.form = probe
@@ -39,7 +39,7 @@ func (w *writer) sublink(n Node, row string) string {
 	if !hashable(n, w.row) {
 		return probed
 	}
-	w.form = hashed
+	w.form = hashedForm
 	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 
@@ -48,7 +48,7 @@ func (w *writer) probeSQL(n Node, row string) string {
 	case Consent:
 		return w.noSubjectRefuses(n, row)
 	case Recorded:
-		return w.recorded(n, row)
+		return w.recordedSQL(n, row)
 	}
 	return w.write(n, row)
 }
@@ -62,7 +62,7 @@ func (w *writer) hashedSQL(n Node, row string) string {
 		var b strings.Builder
 		if n.Required {
 			first := w.alias()
-			b.WriteString(inSet(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
+			b.WriteString(inSet(start, w.setSQL(n.Steps[0], first)) + " IS TRUE AND ")
 		}
 		first := w.alias()
 		b.WriteString("NOT " + inSet(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+
@@ -71,7 +71,7 @@ func (w *writer) hashedSQL(n Node, row string) string {
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.alias()
-		return inSet(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
+		return inSet(column(row, n.From), w.setSQL(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
 	case Registered:
 		return inSet(subjectText(column(row, n.Of.Subject)), w.registeredSet(n)) + " IS TRUE"
 	case Recorded:
@@ -97,9 +97,9 @@ func (w *writer) notAgreed(n Consent, first, condition string) string {
 			next := w.alias()
 			if i == 0 {
 				b.WriteString(w.helper(step.Relation) + " AS " + next)
-				where = step.on(next, last)
+				where = step.onSQL(next, last)
 			} else {
-				b.WriteString(" JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last))
+				b.WriteString(" JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last))
 			}
 			last = next
 		}
@@ -110,7 +110,7 @@ func (w *writer) notAgreed(n Consent, first, condition string) string {
 		next := w.alias()
 		b.WriteString(" LEFT JOIN (SELECT " + columns(next, append(step.columns(), n.reads(i+1)...)...) + " FROM " +
 			w.helper(step.Relation) + " AS " + next + ") AS " + next +
-			" ON " + step.on(next, last))
+			" ON " + step.onSQL(next, last))
 		last = next
 	}
 	return b.String() + " WHERE " + condition + " AND " + w.subjectAgrees(n, last) + " IS NOT TRUE"
@@ -120,8 +120,8 @@ func inSet(value, set string) string {
 	return "(" + equal(value, "ANY ("+set+")") + ")"
 }
 
-// set is a query of all values of a step's column.
-func (w *writer) set(step Step, alias string) string {
+// setSQL is a query of all values of a step's column.
+func (w *writer) setSQL(step Step, alias string) string {
 	return "SELECT " + column(alias, step.Column) + " FROM " + w.helper(step.Relation) + " AS " + alias +
 		" WHERE " + column(alias, step.Column) + " IS NOT NULL"
 }

@@ -13,7 +13,7 @@ type Row map[string]string
 // World is the tables and the session in which a predicate is evaluated.
 type World struct {
 	Tables     map[catalog.Name][]Row
-	Attributes map[string]string // of the session; absent: NULL
+	Attributes map[string]string // the attributes of the session; an absent attribute is NULL
 	Sealed     bool
 	Now        time.Time // when the statement began
 }

@@ -51,7 +51,7 @@ type (
 		Name     string
 		Kind     Kind
 		Type     string // qualified
-		Optional bool   // it may be missing
+		Optional bool   // the attribute may be missing
 	}
 
 	// Const is a constant; Value is what the type's input function takes.
@@ -149,8 +149,8 @@ func (Test) expr()     {}
 func (Case) expr()     {}
 func (Call) expr()     {}
 
-// collated gives a text the collation "C".
-func collated(text string, bytes bool) string {
+// collatedC gives a text the collation "C".
+func collatedC(text string, bytes bool) string {
 	if bytes {
 		return "(" + text + ` COLLATE pg_catalog."C")`
 	}
@@ -177,9 +177,9 @@ func expressionSQL(e Expr, row string) string {
 	case Clock:
 		return e.sql()
 	case Compare:
-		return "(" + collated(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
+		return "(" + collatedC(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
 	case AnyOf:
-		return "(" + collated(write(e.A), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
+		return "(" + collatedC(write(e.A), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
 	case Array:
 		parts := make([]string, len(e))
 		for i, part := range e {
@@ -187,9 +187,9 @@ func expressionSQL(e Expr, row string) string {
 		}
 		return "ARRAY[" + strings.Join(parts, ", ") + "]"
 	case Overlap:
-		return "(" + collated(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
+		return "(" + collatedC(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
 	case Like:
-		return "(" + collated(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
+		return "(" + collatedC(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
 			"::pg_catalog.text)"
 	case And:
 		return logic(e, " AND ", row)
@@ -209,7 +209,7 @@ func expressionSQL(e Expr, row string) string {
 			b.WriteString(" ELSE " + write(e.Else))
 		}
 		b.WriteString(" END)")
-		return collated(b.String(), e.Bytes)
+		return collatedC(b.String(), e.Bytes)
 	case Call:
 		args := make([]string, len(e.Args))
 		for i, arg := range e.Args {
@@ -219,7 +219,7 @@ func expressionSQL(e Expr, row string) string {
 		case f.Operator && len(args) == 2:
 			return "(" + args[0] + " OPERATOR(pg_catalog." + e.Name + ") " + args[1] + ")"
 		case f.Bytes && len(args) > 0:
-			args[0] = collated(args[0], true)
+			args[0] = collatedC(args[0], true)
 			fallthrough
 		default:
 			return "pg_catalog." + catalog.QuoteIdent(e.Name) + "(" + strings.Join(args, ", ") + ")"

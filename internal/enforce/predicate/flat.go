@@ -41,7 +41,7 @@ func (w *writer) hashedParts(n Node, row string) []string {
 	for _, part := range Conjuncts(n) {
 		text := w.withUseIndexHint(part, row)
 		if joinDepth(part) > 0 {
-			w.form = hashed
+			w.form = hashedForm
 			set := w.write(part, row)
 			w.form = flat
 			text = "CASE WHEN pgconsent_signed.use_hash() THEN " + set + " ELSE (" + text + ") IS TRUE END"
@@ -85,40 +85,40 @@ func haveFlatForm(parts []Node) bool {
 	return len(parts) > 0
 }
 
-// flat writes a sublink.
-func (w *writer) flat(n Node, row string) string {
+// flatSQL writes a sublink.
+func (w *writer) flatSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		var b strings.Builder
 		if n.Required {
 			first := w.alias()
 			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " +
-				n.Steps[0].on(first, row) + ") AND ")
+				n.Steps[0].onSQL(first, row) + ") AND ")
 		}
 		first := w.alias()
 		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			w.notAgreed(n, first, n.Steps[0].on(first, row)) + ")")
+			w.notAgreed(n, first, n.Steps[0].onSQL(first, row)) + ")")
 		return b.String()
 	case Visible:
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().on(target, row) + " AND " + w.linkedRow(n.Rows, target, n.step().LeadsToOne()) + ")"
+			" WHERE " + n.step().onSQL(target, row) + " AND " + w.linkedRow(n.Rows, target, n.step().LeadsToOne()) + ")"
 	case Registered:
-		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
+		return "EXISTS (" + w.consentsSQL(n, row, column(row, n.Of.Subject)) + ")"
 	case Recorded:
 		if !n.singleSubject() { // a list cannot be joined
-			return w.recorded(n, row)
+			return w.recordedSQL(n, row)
 		}
-		return w.orSelf(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
+		return w.orSelf(n, row, "EXISTS ("+w.recordSQL(n.Record, row, column(row, n.Subject))+")")
 	default:
 		return "false"
 	}
 }
 
-// innerRow writes the condition on a row, the outer one or one that a link leads to. With several joins the planner may
-// start with two unrelated tables, and underestimate the rows that this gives (it makes one side unique for a
-// semi-join, and counts only the rows of the other). So only the longest chain may become a join. IS TRUE keeps the
-// others as conditions, which are looked up for a few rows and hashed for many.
+// innerRow writes the condition on a row: the row of the table, or a row that a link leads to. The planner turns chains
+// of links into joins. With several joins it may join two unrelated tables first, and underestimates how many rows that
+// gives. So innerRow lets only the longest chain become a join. It adds IS TRUE to the other conditions, which keeps
+// PostgreSQL from joining them: it looks them up for a few rows, and hashes them for many.
 func (w *writer) innerRow(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.write(n, row)
@@ -126,8 +126,8 @@ func (w *writer) innerRow(n Node, row string) string {
 	return w.writeParts(n, row, w.write)
 }
 
-// linkedRow writes the condition on the row that a link leads to. Where there is at most one, PostgreSQL makes a plain
-// join of the link, which it estimates well if nothing else is joined to that row.
+// linkedRow writes the condition on the row that a link leads to. If the link leads to at most one row, PostgreSQL
+// makes a plain join of the link. It estimates that join well as long as nothing else is joined to the row.
 func (w *writer) linkedRow(n Node, row string, one bool) string {
 	if !one {
 		return w.innerRow(n, row)
@@ -198,8 +198,8 @@ func SignedView(table catalog.Name) catalog.Name {
 
 const signedViewPrefix = "visible_"
 
-// HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are.
-// A table that is open to agents needs none.
+// HasSignedView tells whether a table with the rule n gets a signed view, provided that agents see some of its columns
+// unmasked. A table that is open to agents needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return hasFlatForm(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

@@ -29,7 +29,7 @@ var Functions = map[string]Function{
 	"char_length":  {Args: []Kind{Text}, Result: Number, eval: length},
 	"octet_length": {Args: []Kind{Text}, Result: Number, eval: octetLength},
 	"starts_with":  {Args: []Kind{Text, Text}, Result: Bool, Bytes: true, eval: startsWith},
-	"cardinality":  {Args: []Kind{""}, Result: Number, eval: cardinality}, // of any list
+	"cardinality":  {Args: []Kind{""}, Result: Number, eval: cardinality}, // a list of any kind
 	"jsonb_typeof": {Args: []Kind{JSONB}, Result: Text, eval: jsonType},
 	"->>":          {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: Text, eval: jsonText},
 	"->":           {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: JSONB, eval: jsonField},

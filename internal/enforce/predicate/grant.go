@@ -37,7 +37,7 @@ type Grant struct {
 type Grantee struct {
 	Attribute string
 	List      bool
-	Optional  bool // it may be missing, and is then ignored
+	Optional  bool // the attribute may be missing, and is then ignored
 }
 
 func (Grant) node() {}
@@ -56,8 +56,8 @@ func (f GrantForm) element() string {
 	}
 }
 
-// idArray is the session's ids as an array that is computed once for a statement.
-func (n Grant) idArray() string {
+// idArraySQL is the session's ids as an array that is computed once for a statement.
+func (n Grant) idArraySQL() string {
 	element := n.Form.element()
 	var scalars, parts []string
 	for _, to := range n.To {
@@ -90,16 +90,16 @@ func (n Grant) sql(row string, negated bool) string {
 		if n.Cast {
 			c += "::" + n.Form.element() + "[]"
 		}
-		return c + " OPERATOR(pg_catalog.&&) " + n.idArray()
+		return c + " OPERATOR(pg_catalog.&&) " + n.idArraySQL()
 	case GrantJSONB:
 		isArray := equal("pg_catalog.jsonb_typeof("+c+")", "'array'::pg_catalog.text")
-		found := c + " OPERATOR(pg_catalog.?|) " + n.idArray()
+		found := c + " OPERATOR(pg_catalog.?|) " + n.idArraySQL()
 		if negated {
 			return "CASE WHEN " + isArray + " THEN " + found + " END"
 		}
 		return "(" + found + " AND " + isArray + ")"
 	case GrantJSON:
-		return JSONGrants + "(" + c + "::pg_catalog.text, " + n.idArray() + ")"
+		return JSONGrants + "(" + c + "::pg_catalog.text, " + n.idArraySQL() + ")"
 	default:
 		return "NULL::pg_catalog.bool"
 	}

@@ -250,9 +250,9 @@ func FilteredRowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_", table)}
 }
 
-// KeyedView also has the columns that exist by key only. Agents have no right on it: they call the function of its
-// name, which returns the rows with the given keys. filtered says that the predicate is in it, as in a
-// [FilteredRowView].
+// KeyedView is a row view that also has the columns that exist by key only. Agents have no right on the view. They call
+// a function with the same name, which returns the rows with the given keys. filtered says that the view contains the
+// predicate, like a [FilteredRowView].
 func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	if filtered {
 		return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_key_", table)}

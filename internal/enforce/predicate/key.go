@@ -6,7 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// CurrentCatalog is true, or raises an error while a statement is planned that was decided before the catalogs changed.
+// CurrentCatalog is an SQL condition. It is true, or fails as PostgreSQL plans the statement if the catalogs have
+// changed since the proxy decided the statement.
 const CurrentCatalog = "pgconsent_signed.current_catalog()"
 
 // KeyType is the type, without a length, as which values of a key's column are passed.

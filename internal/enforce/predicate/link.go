@@ -33,8 +33,8 @@ func (s Step) fromColumns() []string {
 	return out
 }
 
-// on is the condition under which a row is one that the link leads to.
-func (s Step) on(to, from string) string {
+// onSQL is the condition under which a row is one that the link leads to.
+func (s Step) onSQL(to, from string) string {
 	var parts []string
 	for _, p := range s.pairs() {
 		parts = append(parts, equal(column(to, p.Column), column(from, p.From)))
@@ -58,7 +58,7 @@ func (s Step) LeadsToOne() bool {
 }
 
 // On is the condition under which the row called to is one that the link leads to from the row called from.
-func (s Step) On(to, from string) string { return s.on(to, from) }
+func (s Step) On(to, from string) string { return s.onSQL(to, from) }
 
 // startNotNull is the condition that the link can lead to a row at all: NULL equals nothing.
 func (s Step) startNotNull(row string) string {
@@ -72,14 +72,14 @@ func (s Step) startNotNull(row string) string {
 func follow(step Step, row Row, w World) []Row {
 	var out []Row
 	for _, candidate := range w.Tables[step.Relation.Name] {
-		if linked(step, row, candidate) {
+		if isLinked(step, row, candidate) {
 			out = append(out, candidate)
 		}
 	}
 	return out
 }
 
-func linked(step Step, row, to Row) bool {
+func isLinked(step Step, row, to Row) bool {
 	for _, p := range step.pairs() {
 		from, ok := row[p.From]
 		if v, found := to[p.Column]; !ok || !found || v != from {

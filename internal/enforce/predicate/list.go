@@ -16,8 +16,8 @@ const (
 	JSONBIDs = SignedSchema + ".jsonb_ids"
 )
 
-// array is the list as an array of the form's elements; NULL where the value is no list.
-func (l List) array(row string) string {
+// arraySQL is the list as an array of the form's elements; NULL where the value is no list.
+func (l List) arraySQL(row string) string {
 	c := column(row, l.Column)
 	switch l.Form {
 	case GrantJSONB:
@@ -32,11 +32,11 @@ func (l List) array(row string) string {
 }
 
 // Array is the list of a row as an array, NULL where it is none.
-func (l List) Array(row string) string { return l.array(row) }
+func (l List) Array(row string) string { return l.arraySQL(row) }
 
-// elements is a FROM item of one column, with one NULL where the value is no list.
-func (l List) elements(row, alias string) string {
-	return "pg_catalog.unnest(COALESCE(" + l.array(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
+// elementsSQL is a FROM item of one column, with one NULL where the value is no list.
+func (l List) elementsSQL(row, alias string) string {
+	return "pg_catalog.unnest(COALESCE(" + l.arraySQL(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
 }
 
 // ids are the elements of the list in a row; nil for an element that is not a text. false: the row has no list.
@@ -67,7 +67,7 @@ func (l List) ids(row Row) ([]*string, bool) {
 	return out, true
 }
 
-// oneOf is the condition that a value is an element of the list.
-func (l List) oneOf(value, row string) string {
-	return value + " OPERATOR(pg_catalog.=) ANY (" + l.array(row) + ")"
+// oneOfSQL is the condition that a value is an element of the list.
+func (l List) oneOfSQL(value, row string) string {
+	return value + " OPERATOR(pg_catalog.=) ANY (" + l.arraySQL(row) + ")"
 }

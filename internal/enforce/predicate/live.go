@@ -19,9 +19,9 @@ type Live struct {
 	Type     string // qualified; not a list
 	Optional bool   // rules that use it treat it as optional: it may be missing
 
-	Setting string   // whose value is the claim
+	Setting string   // the setting whose value is the claim
 	Equals  []Attr   // the claim is the value, or an element, of one of these
-	Values  []string // or one of these
+	Values  []string // the values that the claim may have
 
 	// The claim is the Column of a row that shows by Rows, which compares it as the attribute [Claim]; or the value is the
 	// Column of the one row that does.
@@ -30,7 +30,7 @@ type Live struct {
 	Rows   Node
 
 	Expr Expr
-	Kind Kind // of Expr: a condition gives the texts true and false
+	Kind Kind // the kind of Expr: a condition gives the texts true and false
 }
 
 // Claim stands for what a session claims, in the Rows of a claim that a table confirms.
@@ -167,7 +167,7 @@ func (l Live) sql() string {
 		default:
 			line("IF pg_catalog.octet_length(claim) BETWEEN 1 AND %d THEN", MaxClaim)
 		}
-		line("IF %s THEN %sclaim; END IF;", l.claimCondition(), set)
+		line("IF %s THEN %sclaim; END IF;", l.claimConditionSQL(), set)
 		line("%s", strings.TrimSpace(strings.Repeat("END IF; ", ends)))
 	case l.Table != nil:
 		w := writer{policy: true, form: probe, prefix: "r"}
@@ -206,8 +206,8 @@ var bounds = map[string]string{
 	"pg_catalog.int8": "-9223372036854775808 AND 9223372036854775807",
 }
 
-// claimCondition is the condition under which a claim counts.
-func (l Live) claimCondition() string {
+// claimConditionSQL is the condition under which a claim counts.
+func (l Live) claimConditionSQL() string {
 	if l.Table != nil {
 		w := writer{policy: true, form: probe, prefix: "r"}
 		row := w.alias()

@@ -13,7 +13,7 @@ import (
 // While the stored answers are not complete, row policies read the subjects themselves. Injected texts and signed views
 // always do.
 type Materialized struct {
-	Relation *catalog.Relation // of the row, with a primary key
+	Relation *catalog.Relation // the table of the row, which has a primary key
 }
 
 // MaterializedTable has, for each row of a table, the time until which a consent is valid: -infinity if somebody
@@ -58,7 +58,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
 	var is string
 	switch {
-	case w.form == hashed && fits:
+	case w.form == hashedForm && fits:
 		is = set()
 	case w.form == dual && fits:
 		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"

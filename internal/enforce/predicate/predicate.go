@@ -44,7 +44,7 @@ type Consent struct {
 	Required     bool // the first step is a reference to one row, which must be there
 	Status       string
 	Is           string
-	Of           string        // as of [Status]
+	Of           string        // like Of of [Status]
 	Expires      string        // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
 	Materialized *Materialized // the answer is stored beside the row; nil: it is not
 }
@@ -64,8 +64,8 @@ type Pair struct{ Column, From string }
 // Visible shows a row if the row of Relation that it points to shows by that relation's own predicate.
 type Visible struct {
 	Relation *catalog.Relation
-	Column   string // of Relation
-	From     string // of the row
+	Column   string // a column of the table that the link leads to
+	From     string // a column of the row
 	And      []Pair // of a key of several columns
 	Rows     Node   // the predicate of Relation
 }

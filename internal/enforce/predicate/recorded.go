@@ -28,9 +28,10 @@ type Record struct {
 	Match     []Pair     // further columns of the record, and the columns of the row that they equal
 	Guardians *Guardians // nil: only subjects themselves consent
 	Scope     *Scope     // nil: a record is about every row that it matches
-	Grantee   Grant      // to whom: Column is one id, of Form text, uuid or integer. Without To: see Element
-	Element   string     // where elements of a list are checked: the column that equals the element; "": none
-	Rows      Node       // conditions on the record's own columns; nil: none
+	// the grantee of the record: Column is one id, of Form text, uuid or integer. To is empty if Element is set.
+	Grantee Grant
+	Element string // the column that equals an element, if the elements of a list are checked; "": they are not
+	Rows    Node   // conditions on the record's own columns; nil: none
 }
 
 // Guardians is the table that says who consents for a subject.
@@ -133,23 +134,23 @@ func (w *writer) orSelf(n Recorded, row, agreed string) string {
 	if len(n.But) == 0 {
 		return agreed
 	}
-	return "(" + oneOf(column(row, n.Subject), n.ownIDs()) + " OR " + agreed + ")"
+	return "(" + oneOf(column(row, n.Subject), n.ownIDsSQL()) + " OR " + agreed + ")"
 }
 
-// ownIDs is the array of the session's own ids.
-func (n Recorded) ownIDs() string {
-	return Grant{Form: n.form(), To: n.But}.idArray() + "::" + n.form().element() + "[]"
+// ownIDsSQL is the array of the session's own ids.
+func (n Recorded) ownIDsSQL() string {
+	return Grant{Form: n.form(), To: n.But}.idArraySQL() + "::" + n.form().element() + "[]"
 }
 
-// recorded writes the probe: for each subject of a row the records are looked up by their grantor. For lists, links and
-// guardians it is the only form: a record is compared with the element of the list as well as with the row, and a list
-// is no table that could be joined.
-func (w *writer) recorded(n Recorded, row string) string {
+// recordedSQL writes the probe: for each subject of a row the records are looked up by their grantor. For lists, links
+// and guardians it is the only form: a record is compared with the element of the list as well as with the row, and a
+// list is no table that could be joined.
+func (w *writer) recordedSQL(n Recorded, row string) string {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return w.nothing()
 	}
 	return w.forEachSubject(n, row, func(id string) []string {
-		out := []string{"NOT EXISTS (" + w.record(n.Record, row, id) + fence}
+		out := []string{"NOT EXISTS (" + w.recordSQL(n.Record, row, id) + fence}
 		if n.Record.Guardians != nil {
 			out = append(out, w.noGuardianAgrees(n, row, id))
 		}
@@ -167,7 +168,7 @@ func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) 
 	from, first := "", ""
 	subject := w.alias()
 	if len(n.Steps) == 0 {
-		from = n.subjects(row, subject)
+		from = n.subjectsSQL(row, subject)
 	} else {
 		parts = append(parts, n.Steps[0].startNotNull(row))
 		if w.policy && !n.Required {
@@ -177,25 +178,25 @@ func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) 
 		if n.Required {
 			there := w.alias()
 			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+" AS "+there+" WHERE "+
-				n.Steps[0].on(there, row)+fence)
+				n.Steps[0].onSQL(there, row)+fence)
 		}
 		first = w.alias()
 		last := first
 		from = w.helper(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
 			next := w.alias()
-			from += w.link(step, last, next, n.reads(i+1))
+			from += w.linkSQL(step, last, next, n.reads(i+1))
 			last = next
 		}
-		from += " CROSS JOIN LATERAL " + n.subjects(last, subject)
+		from += " CROSS JOIN LATERAL " + n.subjectsSQL(last, subject)
 	}
 	var where []string
 	if first != "" {
-		where = append(where, n.Steps[0].on(first, row))
+		where = append(where, n.Steps[0].onSQL(first, row))
 	}
 	id := subject + ".id"
 	if len(n.But) > 0 {
-		where = append(where, "("+oneOf(id, n.ownIDs())+") IS NOT TRUE")
+		where = append(where, "("+oneOf(id, n.ownIDsSQL())+") IS NOT TRUE")
 	}
 	where = append(where, refuses(id)...)
 	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
@@ -215,20 +216,20 @@ func (w *writer) noGuardianAgrees(n Recorded, row, id string) string {
 		by = append(by, w.write(g.Rows, guardian))
 	}
 	return "NOT EXISTS (SELECT 1 FROM " + w.helper(g.Relation) + " AS " + guardian +
-		" CROSS JOIN LATERAL (" + w.record(n.Record, row, column(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
+		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, column(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
 		" WHERE " + strings.Join(by, " AND ") + fence
 }
 
-// subjects is a FROM item with the ids of the subjects in a row.
-func (n Recorded) subjects(row, alias string) string {
+// subjectsSQL is an item for FROM that lists the ids of the subjects of a row.
+func (n Recorded) subjectsSQL(row, alias string) string {
 	if n.Subject != "" {
 		return "(SELECT " + column(row, n.Subject) + " AS id) AS " + alias
 	}
-	return n.Subjects.elements(row, alias)
+	return n.Subjects.elementsSQL(row, alias)
 }
 
-// record is a query that finds a grantor's records about the row.
-func (w *writer) record(n Record, row, grantor string) string {
+// recordSQL is a query that finds a grantor's records about the row.
+func (w *writer) recordSQL(n Record, row, grantor string) string {
 	if n.Element != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
 	}
@@ -248,7 +249,7 @@ func (w *writer) recordOf(n Record, r, row string) []string {
 		where = append(where, equal(column(r, n.Element), w.element))
 	}
 	if len(n.Grantee.To) > 0 {
-		where = append(where, oneOf(column(r, n.Grantee.Column), n.Grantee.idArray()+"::"+n.Grantee.Form.element()+"[]"))
+		where = append(where, oneOf(column(r, n.Grantee.Column), n.Grantee.idArraySQL()+"::"+n.Grantee.Form.element()+"[]"))
 	}
 	if n.Rows != nil {
 		where = append(where, w.write(n.Rows, r))
@@ -274,7 +275,7 @@ func (s Scope) sql(record, row string) string {
 		out = append(out, equal(value, column(row, c)))
 	}
 	for _, l := range s.In {
-		out = append(out, l.oneOf(value, row))
+		out = append(out, l.oneOfSQL(value, row))
 	}
 	if len(out) == 0 {
 		return "false"

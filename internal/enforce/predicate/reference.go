@@ -12,8 +12,8 @@ import (
 // own predicate. New rows must meet it: a hidden target and one that does not exist fail in the same way.
 type Reference struct {
 	Relation *catalog.Relation
-	Columns  []string // of Relation
-	From     []string // of the row, beside Columns
+	Columns  []string // columns of Relation
+	From     []string // columns of the row, in the order of Columns
 	Rows     Node     // the predicate of Relation
 
 	// Before leads from a changed row to itself as it was before the statement: a key that did not change tells nothing,
@@ -23,7 +23,7 @@ type Reference struct {
 
 func (Reference) node() {}
 
-func (w *writer) reference(n Reference, row string) string {
+func (w *writer) referenceSQL(n Reference, row string) string {
 	if w.negated || len(n.From) == 0 || len(n.From) != len(n.Columns) {
 		return w.nothing()
 	}
@@ -39,7 +39,7 @@ func (w *writer) reference(n Reference, row string) string {
 	matches = append(matches, w.write(n.Rows, target))
 	if n.Before.Relation != nil {
 		before := w.alias()
-		same := []string{n.Before.on(before, row)}
+		same := []string{n.Before.onSQL(before, row)}
 		for _, from := range n.From {
 			same = append(same, equal(column(before, from), column(row, from)))
 		}

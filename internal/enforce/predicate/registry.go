@@ -48,15 +48,15 @@ type Registered struct {
 	SessionCategories    []Grantee // the session lists each of Categories; if there are none, the record lists the session's
 	SessionPurposes      []Grantee
 	Streams              []string  // nil: every stream whose rows show one by one
-	Grantees             []Grantee // to whom, apart from everybody
+	Grantees             []Grantee // the grantees whose consents count, besides consents to everybody
 	Tables               []string  // the names of the row's table in scopes: table:NAME
 	Key                  string    // the column with a row's key in scopes: row:NAME:KEY
 	Contexts             []Grantee // the session's contexts, which scopes may name
 	// the column that says how old the row is; "": no record ends for old rows only, and none decays
 	Since string
-	// a row older than a countdown to anonymity shows until so many full days have passed; 0: not at all
+	// a row from before a countdown shows during the first Days full days of the countdown; 0: it does not show
 	Days    int
-	Grouped bool // the row counts, and does not show
+	Grouped bool // the row counts in groups, and does not show by itself
 }
 
 // Forever is a number of days after which nothing decays.
@@ -101,21 +101,21 @@ func subjectText(id string) string {
 	return `(` + id + `::pg_catalog.text COLLATE pg_catalog."default")`
 }
 
-// registered writes the probe: for each subject of a row its records are looked up.
-func (w *writer) registered(n Registered, row string) string {
+// registeredSQL writes the probe: for each subject of a row its records are looked up.
+func (w *writer) registeredSQL(n Registered, row string) string {
 	if n.Of.subject() == "" {
 		return w.nothing()
 	}
 	if n.singleSubject() {
-		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + fence
+		return "EXISTS (" + w.consentsSQL(n, row, column(row, n.Of.Subject)) + fence
 	}
 	return w.forEachSubject(n.Of, row, func(id string) []string {
-		return []string{"NOT EXISTS (" + w.consents(n, row, id) + fence}
+		return []string{"NOT EXISTS (" + w.consentsSQL(n, row, id) + fence}
 	})
 }
 
-// consents is a query that finds the records by which a subject consents.
-func (w *writer) consents(n Registered, row, id string) string {
+// consentsSQL is a query that finds the records by which a subject consents.
+func (w *writer) consentsSQL(n Registered, row, id string) string {
 	r := w.alias()
 	where := append([]string{equal(column(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
 	no := w.alias()
@@ -138,7 +138,7 @@ var refusals = []string{"refused", "withdrawn", "revoked"}
 
 // aboutConditions are the conditions that a record is about the row and the caller.
 func (n Registered) aboutConditions(r, row string) []string {
-	out := []string{oneOf(column(r, "grantee"), Grant{To: n.Grantees, All: "*"}.idArray()+"::pg_catalog.text[]")}
+	out := []string{oneOf(column(r, "grantee"), Grant{To: n.Grantees, All: "*"}.idArraySQL()+"::pg_catalog.text[]")}
 	scope, words := column(r, "scope"), []string{"*"}
 	for _, name := range n.Tables {
 		words = append(words, "table:"+name)
@@ -152,7 +152,7 @@ func (n Registered) aboutConditions(r, row string) []string {
 		}
 	}
 	if len(n.Contexts) > 0 {
-		who := Grant{To: n.Contexts}.idArray() + "::pg_catalog.text[]"
+		who := Grant{To: n.Contexts}.idArraySQL() + "::pg_catalog.text[]"
 		scopes = append(scopes, "(pg_catalog.starts_with("+scope+", 'ctx:'::pg_catalog.text) AND ("+oneOf(scope, who)+
 			" OR "+oneOf("pg_catalog.substr("+scope+", 5)", who)+"))")
 	}
@@ -258,7 +258,7 @@ type listCondition func(list string) string
 // that.
 func (w *writer) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
 	var out []string
-	who := Grant{To: session}.idArray() + "::pg_catalog.text[]"
+	who := Grant{To: session}.idArraySQL() + "::pg_catalog.text[]"
 	for _, word := range words {
 		above := func(list string) string { return list + " OPERATOR(pg_catalog.&&) " + textArray(above(word)) }
 		out = append(out, has(above))
@@ -360,7 +360,7 @@ func (n Registered) consents(r, row Row, w World) bool {
 		return false
 	}
 	older, counting := before("decay_from")
-	passed := false // more days than the node allows, in the running countdown
+	passed := false // the running countdown has lasted for Days full days
 	if counting && older && n.Days < Forever {
 		passed = w.Now.Sub(read(r["decay_from"], TimestampTZ).time) >= time.Duration(n.Days)*24*time.Hour
 	}

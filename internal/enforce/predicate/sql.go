@@ -8,11 +8,11 @@ import (
 )
 
 // Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where possible,
-// sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement is planned: see
-// [writer.sublink].
+// sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement is planned:
+// see [writer.sublink].
 //
-// The expression never raises an error, since an error inside a policy would tell that a row exists. There is no
-// separate test for an attribute without which the row cannot show anyway.
+// The expression never raises an error, since an error inside a policy would tell that a row exists. Where no row can
+// show without an attribute, the expression has no separate test for the attribute.
 func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
 
 // Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks
@@ -89,13 +89,13 @@ func prefixFor(outer string) string {
 type writer struct {
 	policy          bool
 	direct          bool              // over the tables themselves
-	form            form              // of sublinks
+	form            form              // the form of sublinks
 	row             *catalog.Relation // the outer row's table, where form is dual
 	prefix          string
 	aliases         int
 	namesSignedView bool
 	negated         bool   // inside a Not: what is written is true unless it is certainly false
-	element         string // where elements of a list are judged: the one
+	element         string // the element that is judged, if a rule judges elements of a list
 }
 
 func (w *writer) alias() string {
@@ -124,9 +124,9 @@ func (w *writer) write(n Node, row string) string {
 	case Open:
 		return "true"
 	case All:
-		return w.join(n, row, " AND ")
+		return w.joinSQL(n, row, " AND ")
 	case Any:
-		return w.join(n, row, " OR ")
+		return w.joinSQL(n, row, " OR ")
 	case Own:
 		return w.withAttributes(n, n.sql(row, w.negated))
 	case Tenant:
@@ -134,10 +134,10 @@ func (w *writer) write(n Node, row string) string {
 	case Grant:
 		return w.withAttributes(n, n.sql(row, w.negated))
 	case SQL:
-		return w.leaf(expressionSQL(n.Expr, row))
+		return w.leafSQL(expressionSQL(n.Expr, row))
 	case Status:
 		if w.negated {
-			return w.leaf(status(column(row, n.Column), n.Is))
+			return w.leafSQL(status(column(row, n.Column), n.Is))
 		}
 		return w.statusHolds(column(row, n.Column), n.Is, n.Of)
 	case Not:
@@ -149,7 +149,7 @@ func (w *writer) write(n Node, row string) string {
 		if w.negated {
 			return w.nothing()
 		}
-		return w.consent(n, row)
+		return w.consentSQL(n, row)
 	case Visible:
 		if w.negated {
 			return w.nothing()
@@ -159,10 +159,10 @@ func (w *writer) write(n Node, row string) string {
 		}
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().on(target, row) +
+			" WHERE " + n.step().onSQL(target, row) +
 			" AND " + w.write(n.Rows, target) + fence
 	case Reference:
-		return w.reference(n, row)
+		return w.referenceSQL(n, row)
 	case Recorded:
 		if w.negated {
 			return w.nothing()
@@ -170,9 +170,9 @@ func (w *writer) write(n Node, row string) string {
 		if w.form != probe {
 			return w.sublink(n, row)
 		}
-		return w.recorded(n, row)
+		return w.recordedSQL(n, row)
 	case Derived:
-		return w.derived(n, row)
+		return w.derivedSQL(n, row)
 	case Registered:
 		if w.negated {
 			return w.nothing()
@@ -180,14 +180,14 @@ func (w *writer) write(n Node, row string) string {
 		if w.form != probe {
 			return w.sublink(n, row)
 		}
-		return w.registered(n, row)
+		return w.registeredSQL(n, row)
 	default:
 		return w.nothing()
 	}
 }
 
-// leaf writes a condition on the row's own columns, which may be NULL.
-func (w *writer) leaf(condition string) string {
+// leafSQL writes a condition on the row's own columns, which may be NULL.
+func (w *writer) leafSQL(condition string) string {
 	if w.negated {
 		return "(" + condition + ") IS NOT FALSE"
 	}
@@ -197,7 +197,7 @@ func (w *writer) leaf(condition string) string {
 // withAttributes writes a condition on attributes that may be missing.
 func (w *writer) withAttributes(n Node, condition string) string {
 	if w.negated {
-		return orMissing(n, w.leaf(condition))
+		return orMissing(n, w.leafSQL(condition))
 	}
 	return condition
 }
@@ -205,7 +205,7 @@ func (w *writer) withAttributes(n Node, condition string) string {
 // nothing is the condition that hides the row, inside a Not as well.
 func (w *writer) nothing() string { return strconv.FormatBool(w.negated) }
 
-func (w *writer) join(nodes []Node, row, operator string) string {
+func (w *writer) joinSQL(nodes []Node, row, operator string) string {
 	if len(nodes) == 0 {
 		return w.nothing()
 	}
@@ -219,7 +219,7 @@ func (w *writer) join(nodes []Node, row, operator string) string {
 	return "(" + strings.Join(parts, operator) + ")"
 }
 
-func (w *writer) consent(n Consent, row string) string {
+func (w *writer) consentSQL(n Consent, row string) string {
 	if len(n.Steps) == 0 {
 		return "false"
 	}
@@ -240,25 +240,25 @@ func (w *writer) noSubjectRefuses(n Consent, row string) string {
 	if n.Required {
 		first := w.alias()
 		b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			" WHERE " + n.Steps[0].on(first, row) + fence + " AND ")
+			" WHERE " + n.Steps[0].onSQL(first, row) + fence + " AND ")
 	}
 	first := w.alias()
 	last := first
 	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
-		b.WriteString(w.link(step, last, next, n.reads(i+1)))
+		b.WriteString(w.linkSQL(step, last, next, n.reads(i+1)))
 		last = next
 	}
-	b.WriteString(" WHERE " + n.Steps[0].on(first, row) +
+	b.WriteString(" WHERE " + n.Steps[0].onSQL(first, row) +
 		" AND " + w.subjectAgrees(n, last) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 
-// link joins the rows that a step leads to, or a row of NULLs. The inner OFFSET 0 makes it a probe for each link:
+// linkSQL joins the rows that a step leads to, or a row of NULLs. The inner OFFSET 0 makes it a probe for each link:
 // otherwise the planner reads the whole table of subjects for each row.
-func (w *writer) link(step Step, from, to string, reads []string) string {
-	on := step.on(to, from)
+func (w *writer) linkSQL(step Step, from, to string, reads []string) string {
+	on := step.onSQL(to, from)
 	return " LEFT JOIN LATERAL (SELECT " + columns(to, reads...) + " FROM " + w.helper(step.Relation) + " AS " + to +
 		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
 }

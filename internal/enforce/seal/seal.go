@@ -2,8 +2,8 @@
 // the signature by which it knows that a statement's text is the proxy's own.
 //
 // Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
-// of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature is valid for one
-// text and one profile, and only under a valid seal of that profile made with the same key.
+// of schema pgconsent_signed). A seal is valid for one server process and for a short time. A signature is valid for
+// one text and one profile, and only under a valid seal of that profile made with the same key.
 //
 // A seal is
 //
@@ -50,7 +50,7 @@ type Key struct {
 // Claims are the content of a seal. Nothing of it is checked here: the policy says which values an attribute may have.
 type Claims struct {
 	Nonce      uint32
-	PID        uint32 // of the server process
+	PID        uint32 // the id of the server process of the session
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
@@ -96,7 +96,8 @@ func Fields(attributes map[string]string) []string {
 // Field is one attribute as a seal has it.
 func Field(name, value string) string { return escape(name) + "=" + escape(value) }
 
-// Sign returns the text with its signature in front. The profile must be the one of the seal it runs under.
+// Sign returns the text with its signature in front. The database accepts the signature only in a session whose seal
+// has the same profile.
 func (k Key) Sign(profile, text string) string {
 	return signatureStart + k.mac("stmt|"+escape(profile)+"|"+text) + signatureEnd + text
 }

@@ -14,31 +14,31 @@ const (
 	PatternPart       Form                             = 1 << iota // a part of a LIKE pattern: short, with few wildcards
 	noTrailingEscape                                               // it does not end in LIKE's escape
 	SearchWords                                                    // a text search: few and short words, few dashes
-	ShallowJSON                                                    // of a JSON document: few levels
+	ShallowJSON                                                    // the value is a JSON document with few levels
 	RegularExpression                                              // see SafeRegularExpression
 	TextQuery                                                      // see SafeTextQuery
 	NonNegative                                                    // a whole number from 0 on, of LIMIT and OFFSET
-	Pattern           = PatternPart | noTrailingEscape             // of LIKE
+	Pattern           = PatternPart | noTrailingEscape             // the value is a whole pattern of LIKE
 )
 
-// PostgreSQL matches patterns, parses text searches and compares documents recursively. max_stack_depth is 2 MB by
-// default and 100 kB at least, which suffices for 500 levels; two bytes of a search may be one level. Words in lower
-// case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32
-// places (STACKDEPTH).
+// Bounds that keep PostgreSQL from failing on a value. PostgreSQL matches patterns, parses text searches and compares
+// documents recursively, within max_stack_depth: 2 MB by default, at least 100 kB. 100 kB suffice for 500 levels, and
+// two bytes of a search may make one level. Words must have less than 2,048 bytes (tsearch's MAXSTRLEN) in lower case,
+// which may be longer. The stack of a web search has 32 places (STACKDEPTH).
 const (
-	maxPattern   = 64 << 10 // bytes
-	maxWildcards = 50
-	maxWords     = 1000 // bytes
-	maxWord      = 600
-	maxDashes    = 20
-	maxLevels    = 200
+	maxPatternBytes = 64 << 10 // bytes
+	maxWildcards    = 50
+	maxWordsBytes   = 1000 // bytes
+	maxWord         = 600
+	maxDashes       = 20
+	maxLevels       = 200
 )
 
 // Holds tells whether a value, in UTF-8, has the form. NULL is nil, and has every form.
 func (f Form) Holds(value []byte) bool {
 	switch {
 	case f&noTrailingEscape != 0 && bytes.HasSuffix(value, []byte(`\`)),
-		f&PatternPart != 0 && (len(value) > maxPattern || bytes.Count(value, []byte("%")) > maxWildcards),
+		f&PatternPart != 0 && (len(value) > maxPatternBytes || bytes.Count(value, []byte("%")) > maxWildcards),
 		f&ShallowJSON != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
 		f&RegularExpression != 0 && value != nil && !SafeRegularExpression(string(value)),
 		f&TextQuery != 0 && value != nil && !SafeTextQuery(string(value)),
@@ -47,7 +47,7 @@ func (f Form) Holds(value []byte) bool {
 	case f&SearchWords == 0:
 		return true
 	}
-	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes &&
+	return len(value) <= maxWordsBytes && bytes.Count(value, []byte("-")) <= maxDashes &&
 		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
 }
 

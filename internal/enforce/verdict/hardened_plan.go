@@ -13,8 +13,8 @@ type HardenedPlan int
 // When a statement is planned.
 const (
 	NotHardened       HardenedPlan = iota
-	HardenedAtBind                 // by Bind
-	HardenedAtExecute              // by Execute: DECLARE, COPY, EXPLAIN
+	HardenedAtBind                 // Bind makes the hardened plan
+	HardenedAtExecute              // Execute makes the hardened plan: for DECLARE, COPY and EXPLAIN
 )
 
 // HardenedPlanStatements are the settings of a hardened plan, as statements that apply until the transaction ends or is

@@ -11,11 +11,11 @@ import (
 // lookaround, which would also need a stack for each row, without options and names of characters, and with bounds on
 // what becomes large when it is compiled. Anything else is not accepted.
 const (
-	maxExpression = 200 // bytes
-	maxCopies     = 40  // of parts that braces repeat, all braces together
-	maxRepeats    = 12  // of quantifiers
-	maxGroups     = 12
-	maxNested     = 4
+	maxExpressionBytes = 200 // bytes
+	maxCopies          = 40  // copies of parts that braces repeat, counted over all braces
+	maxRepeats         = 12  // the number of quantifiers
+	maxGroups          = 12
+	maxNestedGroups    = 4
 )
 
 // classNames are the names of character classes that PostgreSQL allows in brackets, as in [[:alpha:]].
@@ -24,7 +24,7 @@ var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", 
 
 // SafeRegularExpression tells whether a text is in the safe subset of regular expressions above.
 func SafeRegularExpression(text string) bool {
-	if len(text) > maxExpression || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+	if len(text) > maxExpressionBytes || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
 	}
 	x := regexpParser{rest: text}
@@ -82,7 +82,7 @@ func (x *regexpParser) atom(nested int) bool {
 		x.groups++
 		x.rest = x.rest[1:]
 		x.skip("?:")
-		return x.groups <= maxGroups && nested < maxNested && x.branches(nested+1) && x.skip(")")
+		return x.groups <= maxGroups && nested < maxNestedGroups && x.branches(nested+1) && x.skip(")")
 	case '[':
 		return x.bracket()
 	case '\\':

@@ -21,7 +21,7 @@ func TestPlainExpression(t *testing.T) {
 		"[a-9]": false, "[a-c-e]": false, "[é-ü]": false, "[a-é]": false, "[[.x.]]": false, "[[=a=]]": false,
 		"[[:word:]]": false, "[[:alpha:]": false, "[a^]": false, "[+--]": false,
 		"(a*)*": false, "((a+b)c)+": false, "(a*)?": true, "a\tb": false, "a\x00": false, "\xff": false,
-		strings.Repeat("a", maxExpression): true, strings.Repeat("a", maxExpression+1): false,
+		strings.Repeat("a", maxExpressionBytes): true, strings.Repeat("a", maxExpressionBytes+1): false,
 		strings.Repeat("a*", maxRepeats): true, strings.Repeat("a*", maxRepeats+1): false, strings.Repeat("(a)",
 			maxGroups): true, strings.Repeat("(a)", maxGroups+1): false,
 		"((((a))))": true, "(((((a)))))": false,

@@ -11,16 +11,16 @@ import (
 // underscores, as prefixes with :* behind them, joined by & | and <->, with ! in front, and in parentheses. Its tree is
 // no deeper than the number of operators.
 const (
-	maxTextQuery   = 500 // bytes
-	maxOperators   = 40
-	maxTextWord    = 200 // bytes
-	maxParentheses = 10  // within each other
-	maxNots        = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
+	maxTextQueryBytes = 500 // bytes
+	maxOperators      = 40
+	maxTextWordBytes  = 200 // bytes
+	maxParentheses    = 10  // within each other
+	maxNots           = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
 )
 
 // SafeTextQuery tells whether a text is in the safe subset of text queries above.
 func SafeTextQuery(text string) bool {
-	if len(text) > maxTextQuery || !utf8.ValidString(text) {
+	if len(text) > maxTextQueryBytes || !utf8.ValidString(text) {
 		return false
 	}
 	q := textQueryParser{rest: text}
@@ -61,7 +61,7 @@ func (q *textQueryParser) operand(nested int) bool {
 	if end < 0 {
 		end = len(q.rest)
 	}
-	if end == 0 || end > maxTextWord {
+	if end == 0 || end > maxTextWordBytes {
 		return false
 	}
 	if q.rest = q.rest[end:]; strings.HasPrefix(q.rest, ":") {

@@ -17,11 +17,11 @@ func TestPlainTextQuery(t *testing.T) {
 		"'lake'": false, `la\ke`: false, "lake:A": false, "lake:*A": false, "lake:": false, "lake :*": false,
 		"lake:**": false, ":*": false, "a-b": false, "a.b": false, "a/b": false, "a\tb": false, "a\x00": false,
 		"\xff": false, "lake\u00a0river": false, "a & \u0301": false,
-		strings.Repeat("w", maxTextWord): true, strings.Repeat("w", maxTextWord+1): false,
+		strings.Repeat("w", maxTextWordBytes): true, strings.Repeat("w", maxTextWordBytes+1): false,
 		strings.Repeat("a&", maxOperators) + "a": true, strings.Repeat("a&", maxOperators+1) +
 			"a": false, strings.Repeat("!", maxNots) + "a": true, strings.Repeat("!", maxNots+1) +
 			"a": false, strings.Repeat("!a&", maxOperators/2) + "a": true, strings.Repeat("!a&", maxOperators/2) + "!a": false,
-		strings.Repeat(" ", maxTextQuery-1) + "a": true, strings.Repeat(" ", maxTextQuery) + "a": false,
+		strings.Repeat(" ", maxTextQueryBytes-1) + "a": true, strings.Repeat(" ", maxTextQueryBytes) + "a": false,
 	} {
 		if got := SafeTextQuery(text); got != want {
 			t.Errorf("%.60q: %v", text, got)

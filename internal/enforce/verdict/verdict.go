@@ -33,8 +33,8 @@ type Decider interface {
 	// the types that Declare was called with.
 	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v itself,
-	// which was allowed, or a refusal. It is called where [Rewritten.NeedsValueCheck] says so.
+	// CheckValues judges the values that a Bind gives to the parameters of v, from $1 on; NULL is nil. It returns v
+	// itself, which was allowed, or a refusal. It is called where [Rewritten.NeedsValueCheck] says so.
 	CheckValues(v *Verdict, values [][]byte) *Verdict
 
 	// Recheck judges v's text again if the versions it was decided under are no longer active. It returns v itself when
@@ -89,7 +89,7 @@ type Ticket interface {
 // Bound is how large the result of a message may be. No part of a row beyond it is relayed: the client gets the error
 // in its place, and the statement fails on the server as well.
 type Bound struct {
-	Rows, Bytes int64 // that are relayed; 0: without bound
+	Rows, Bytes int64 // how many rows and bytes may be relayed; 0: without bound
 
 	// More takes rows from the rates and returns how many; 0: there are none now. Those that are not relayed, as
 	// Returned tells, are given back. Nil: no rate bounds them.
@@ -125,8 +125,8 @@ type Backend struct{ PID uint32 }
 type Seal struct {
 	Setting string    // the setting that carries it: "pgconsent.seal"
 	Value   string    // secret: never logged
-	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
-	Expires time.Time // by the proxy's clock: no transaction that starts after this may be answered
+	Renew   time.Time // after this time the seal is renewed before the next transaction, by the proxy's clock
+	Expires time.Time // no transaction that starts after this time may be answered, by the proxy's clock
 
 	Rights        uint64      // verdicts with a lower number must not run under this seal; see [Verdict]
 	Stale         func() bool // tells whether to renew the seal before the next transaction, whatever the time; nil: no
@@ -170,18 +170,18 @@ type Verdict struct {
 	// It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
 
-	Rights uint64 // number of the rights that it was decided under; later rights have higher numbers
+	Rights uint64 // the number of the rights that the decision was made under; later rights have higher numbers
 
 	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts come with later
 	// ones.
 	PartialResult bool
 
-	// UntrackedRelation is a relation that it reads whose changes no trigger records, or a function that may read one. The
-	// statement must not keep a snapshot for longer than itself. "": there is none.
+	// UntrackedRelation names a relation that the statement reads and whose changes no trigger records, or a function that
+	// may read such a relation. The statement's snapshot must end with the statement. "": the statement reads none.
 	UntrackedRelation string
 
-	// Unguarded tells that it calls functions of the owner and reads no table of the policy. Then nothing in the database
-	// checks that the functions are still those it was decided with; see [Decider.Unchanged].
+	// Unguarded tells that the statement calls functions of the owner and reads no table of the policy. Then nothing in
+	// the database checks that the functions are unchanged since the decision; see [Decider.Unchanged].
 	Unguarded bool
 
 	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own: one of them may
@@ -192,9 +192,9 @@ type Verdict struct {
 	// first query there. A statement that PREPARE names counts in its Body.
 	ForeignReads int
 
-	RecordsKeys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
+	RecordsKeys bool // the audit records the keys of the rows that the statement reads; see [KeyReader]
 
-	// Detail is for package enforce: what it records of the statement.
+	// Detail is what package enforce records of the statement.
 	Detail any
 }
 
@@ -249,7 +249,7 @@ func (v *Verdict) Allowed() bool { return v.Refusal == nil }
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
 	Kind   EffectKind
-	Name   string // of the setting, or of the prepared statement or cursor as the client calls it; empty: all of them
+	Name   string // the setting, or the client's name of the prepared statement or cursor; "": all of them
 	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
 	Writes bool   // the statement changes rows, or its WITH queries do
 
@@ -258,23 +258,23 @@ type Effect struct {
 	// CommandTag is what the client gets as the command tag; "": what the server says.
 	CommandTag string
 
-	// Notices are those that the statement may raise and that pass to the client, each once. None else that a function
-	// raises does.
+	// Notices are the notices that the statement may raise and that pass to the client, each once. None else that a
+	// function raises does.
 	Notices []Notice
 
 	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it
 	// takes any other; its Text is that of the whole message.
 	Body   *Verdict
-	Tag    string // of the query in Body
-	Hold   bool   // of DECLARE: the cursor outlives its transaction
-	Binary bool   // of DECLARE: a Query that fetches from it gets values in binary
+	Tag    string // the command tag of the query in Body
+	Hold   bool   // the cursor of DECLARE outlives its transaction (WITH HOLD)
+	Binary bool   // the cursor of DECLARE is BINARY: a Query that fetches from it gets binary values
 
 	SnapshotHold SnapshotHold // what keeps one snapshot from now on
 
 	HardenedPlan HardenedPlan // when the settings of a hardened plan must apply; see docs/decisions/0073
 
-	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
-	Undoes bool   // of EndsTx: it is a ROLLBACK
+	Claim  *Claim // the claim that ChangesGUC changes, if the policy maps the setting to an attribute
+	Undoes bool   // the statement that EndsTx stands for is a ROLLBACK
 }
 
 // Notice is a notice in PostgreSQL's words.
@@ -286,7 +286,7 @@ type Notice struct {
 // Claim is the new value of a setting that the policy maps to an attribute.
 type Claim struct {
 	Value string // not logged
-	Reset bool   // to the value that the connection began with
+	Reset bool   // the setting returns to the value that the connection began with
 	Local bool   // until the transaction ends
 }
 
@@ -355,7 +355,7 @@ const (
 type Snapshot struct {
 	Value string    // as the database writes it
 	Rules string    // version of the rules that decide who sees a row
-	Taken time.Time // by the proxy's clock
+	Taken time.Time // when the snapshot was taken, by the proxy's clock
 }
 
 // Runnable tells whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was

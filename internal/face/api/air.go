@@ -48,9 +48,9 @@ type (
 	}
 )
 
-// airResource adds the operations of interactions. Their calls are not recorded: what they report is kept in memory and
-// nowhere else.
-func airResource(s *Server) {
+// addInteractionOperations adds the operations of interactions. Their calls are not recorded: what they report is kept
+// in memory and nowhere else.
+func addInteractionOperations(s *Server) {
 	roles := []identity.Role{identity.Subject, identity.System, identity.Agent}
 	add(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR,
 		Roles: roles, Silent: true, Summary: "A user has sent a message",

@@ -35,14 +35,14 @@ type Config struct {
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Report makes the report to a data subject. Decisions returns the newest decisions before a number (0: any). Where they are
-	// nil, the operations are not available.
+	// Report makes the report to a data subject. Decisions returns the newest decisions before a number (0: any). Where
+	// they are nil, the operations are not available.
 	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
-	Decisions func(ctx context.Context, database string, before uint64, most int) (Decided, error)
+	Decisions func(ctx context.Context, database string, before uint64, most int) (DecisionRecords, error)
 
 	PerSecond float64       // calls of one caller; 0: 50
-	Burst     int           // of them at once; 0: 200
-	Timeout   time.Duration // of a call; 0: 30 s
+	Burst     int           // how many calls may come at once; 0: 200
+	Timeout   time.Duration // how long a call may take; 0: 30 s
 }
 
 // The limits of a request.
@@ -96,8 +96,8 @@ func New(c Config) (*Server, error) {
 }
 
 // resources add the operations of the API, one file each.
-var resources = []func(*Server){consentResource, privacyResource, generalizeResource, contextsResource,
-	reportResource, airResource}
+var resources = []func(*Server){addConsentOperations, addPrivacyOperations, addGeneralizeOperations, addContextOperations,
+	addReportOperations, addInteractionOperations}
 
 // document returns the frame of /openapi.json, without the operations.
 func document() huma.Config {
@@ -199,7 +199,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) verify(r *http.Request) (identity.Caller, error) {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || len(token) > 16<<10 {
-		return identity.Caller{}, identity.Refused(errors.New("no bearer token, or several"))
+		return identity.Caller{}, identity.Refusal(errors.New("no bearer token, or several"))
 	}
 	return s.Verifier.Verify(r.Context(), token)
 }

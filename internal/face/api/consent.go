@@ -249,7 +249,7 @@ var (
 	changeRoles = []identity.Role{identity.Subject}
 )
 
-func consentResource(s *Server) {
+func addConsentOperations(s *Server) {
 	get := func(o Operation) Operation {
 		o.Method, o.Tag = http.MethodGet, tagConsent
 		o.Errors = append(o.Errors, http.StatusNotFound)

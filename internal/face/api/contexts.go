@@ -58,7 +58,7 @@ type (
 	}
 )
 
-func contextsResource(s *Server) {
+func addContextOperations(s *Server) {
 	agents := []identity.Role{identity.Agent}
 	add(s, Operation{
 		ID: "context-list", Method: http.MethodGet, Path: "/v1/contexts", Tag: tagPrivacy, Roles: agents, Errors: []int{404},

@@ -67,7 +67,7 @@ type (
 	drawnAnswer struct{ Body privacy.DerivedBeliefs }
 )
 
-func generalizeResource(s *Server) {
+func addGeneralizeOperations(s *Server) {
 	add(s, Operation{
 		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,

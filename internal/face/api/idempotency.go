@@ -30,7 +30,7 @@ func replay(a http.ResponseWriter, said operations.Response) {
 const replayedHeader = "Idempotent-Replayed"
 
 // doOnce runs a call with a key, unless it was answered before.
-func (s *Server) doOnce(ctx context.Context, call *Call, r *onceRequest, do func()) {
+func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, do func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.LongestKey {
 		do() // do refuses such a request
@@ -57,8 +57,8 @@ func (s *Server) doOnce(ctx context.Context, call *Call, r *onceRequest, do func
 	}
 }
 
-// onceRequest is a call that may have an idempotency key.
-type onceRequest struct {
+// idempotentRequest is a call that may have an idempotency key.
+type idempotentRequest struct {
 	method, path, key string
 	answer            *answer
 }

@@ -22,7 +22,7 @@ type known struct{}
 func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	role, _, ok := strings.Cut(bearer, "-")
 	if !ok {
-		return identity.Caller{}, identity.Refused(errors.New("not known"))
+		return identity.Caller{}, identity.Refusal(errors.New("not known"))
 	}
 	return identity.Caller{Name: bearer, Role: identity.Role(role), Database: "app"}, nil
 }

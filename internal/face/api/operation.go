@@ -30,7 +30,7 @@ type Operation struct {
 	Silent    bool            // its calls are not recorded
 	// a call with the Idempotency-Key of an earlier one is answered like that one; the change itself keeps no keys
 	Once   bool
-	Status int            // of success; 0: 200
+	Status int            // the HTTP status of success; 0: 200
 	Also   map[int]string // other success statuses
 	Errors []int          // besides those that every operation has
 }
@@ -81,7 +81,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			next(ctx)
 			return
 		}
-		s.doOnce(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
+		s.doOnce(ctx.Context(), call, &idempotentRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
 			func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {

@@ -125,7 +125,7 @@ func (s *Server) privacyOf(c identity.Caller) (*privacy.Service, error) {
 	return db.Privacy, nil
 }
 
-func privacyResource(s *Server) {
+func addPrivacyOperations(s *Server) {
 	agents := []identity.Role{identity.Agent}
 	add(s, Operation{
 		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents,

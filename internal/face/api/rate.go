@@ -13,14 +13,14 @@ type rateLimiter struct {
 	each  rate.Limit
 	burst int
 
-	mu      sync.Mutex
-	buckets map[string]*bucket
-	swept   time.Time
+	mu        sync.Mutex
+	buckets   map[string]*bucket
+	lastSweep time.Time
 }
 
 type bucket struct {
 	*rate.Limiter
-	used time.Time
+	lastUsed time.Time
 }
 
 // maxCallers is how many callers have limits of their own at a time.
@@ -36,13 +36,13 @@ func (r *rateLimiter) allow(who string, now time.Time) bool {
 	defer r.mu.Unlock()
 	full := time.Duration(float64(r.burst)/float64(r.each)*float64(time.Second)) + time.Second
 	// callers are forgotten now and then, not with each call: there may be many
-	if since := now.Sub(r.swept); since > full || len(r.buckets) >= maxCallers && since > time.Second {
+	if since := now.Sub(r.lastSweep); since > full || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
-			if now.Sub(b.used) > full {
+			if now.Sub(b.lastUsed) > full {
 				delete(r.buckets, name)
 			}
 		}
-		r.swept = now
+		r.lastSweep = now
 	}
 	b, ok := r.buckets[who]
 	if !ok {
@@ -52,6 +52,6 @@ func (r *rateLimiter) allow(who string, now time.Time) bool {
 		b = &bucket{Limiter: rate.NewLimiter(r.each, r.burst)}
 		r.buckets[who] = b
 	}
-	b.used = now
+	b.lastUsed = now
 	return b.AllowN(now, 1)
 }

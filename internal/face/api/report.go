@@ -28,8 +28,8 @@ type decisionsQuery struct {
 	Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
 }
 
-// Decided are records of decisions and of what became of them, newest first. A statement that is not over has no outcome.
-type Decided struct{ Decisions, Outcomes []audit.Record }
+// DecisionRecords are audit records of decisions with their outcomes, newest first. A running statement has no outcome.
+type DecisionRecords struct{ Decisions, Outcomes []audit.Record }
 
 type decisionsAnswer struct {
 	Body struct {
@@ -39,8 +39,8 @@ type decisionsAnswer struct {
 	}
 }
 
-// reportResource adds the operations that report how data were used.
-func reportResource(s *Server) {
+// addReportOperations adds the operations that report how data were used.
+func addReportOperations(s *Server) {
 	add(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit",
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
 		Summary: "The report to a data subject",

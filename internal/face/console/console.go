@@ -75,46 +75,46 @@ func (o *Console) routes() {
 	at("GET login", o.loginForm)
 	at("POST login", o.login)
 	at("POST logout", o.logout)
-	at("GET {$}", o.page("console.home", anybody, o.home))
+	at("GET {$}", o.page("console.home", consoleRoles, o.showHome))
 
-	at("GET me", o.page("consent.status", subjects, o.me))
-	at("GET me/seen", o.page("dsar.retrievals", subjects, o.seen))
-	at("GET me/history", o.page("consent.history", subjects, o.history))
-	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdraw))
-	at("POST me/give", o.writes("consent.grant", subjects, o.give))
-	at("POST me/less", o.writes("consent.degrade", subjects, o.less))
-	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.partnership))
-	at("POST me/consent", o.writes("consent.grant", subjects, o.consentTo))
-	at("GET me/for/{handle}", o.page("consent.status", subjects, o.ward))
-	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.wardWithdraw))
+	at("GET me", o.page("consent.status", subjects, o.showOwnData))
+	at("GET me/seen", o.page("dsar.retrievals", subjects, o.showRetrievals))
+	at("GET me/history", o.page("consent.history", subjects, o.showHistory))
+	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdrawConsent))
+	at("POST me/give", o.writes("consent.grant", subjects, o.giveConsentAgain))
+	at("POST me/less", o.writes("consent.degrade", subjects, o.reduceConsent))
+	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.askForPartnership))
+	at("POST me/consent", o.writes("consent.grant", subjects, o.giveConsentTo))
+	at("GET me/for/{handle}", o.page("consent.status", subjects, o.showWard))
+	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.withdrawForWard))
 	at("POST me/report", o.writes("dsar.report", subjects, o.report))
 
-	at("GET me/memories", o.page("privacy.audit", subjects, o.memories))
-	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.memories))
-	at("POST me/memories", o.page("privacy.audit", subjects, o.memoriesAbout))
-	at("GET me/general", o.page("privacy.drawn", subjects, o.general))
-	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.general))
+	at("GET me/memories", o.page("privacy.audit", subjects, o.showMemories))
+	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.showMemories))
+	at("POST me/memories", o.page("privacy.audit", subjects, o.showMemoriesAbout))
+	at("GET me/general", o.page("privacy.drawn", subjects, o.showBeliefs))
+	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.showBeliefs))
 
-	at("GET people", o.page("consent.people", admins, o.people))
-	at("GET people/after/{handle}", o.page("consent.people", admins, o.people))
+	at("GET people", o.page("consent.people", admins, o.showPeople))
+	at("GET people/after/{handle}", o.page("consent.people", admins, o.showPeople))
 	at("POST people", o.page("consent.people", admins, o.setFilter))
-	at("GET pending", o.page("consent.pending", admins, o.pending))
-	at("GET person/{handle}", o.page("consent.person", admins, o.person))
-	at("GET why", o.page("policy.why", admins, o.whyForm))
-	at("POST why", o.page("policy.why", admins, o.why))
+	at("GET pending", o.page("consent.pending", admins, o.showPending))
+	at("GET person/{handle}", o.page("consent.person", admins, o.showPerson))
+	at("GET why", o.page("policy.why", admins, o.showWhyForm))
+	at("POST why", o.page("policy.why", admins, o.answerWhy))
 
-	at("GET operations", o.page("operations.overview", operators, o.operations))
+	at("GET operations", o.page("operations.overview", operators, o.showOperations))
 }
 
 var (
-	subjects  = []identity.Role{identity.Subject}
-	admins    = []identity.Role{identity.Admin}
-	operators = []identity.Role{identity.Operator}
-	anybody   = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
+	subjects     = []identity.Role{identity.Subject}
+	admins       = []identity.Role{identity.Admin}
+	operators    = []identity.Role{identity.Operator}
+	consoleRoles = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
 )
 
-// longestBody is the limit of a form.
-const longestBody = 64 << 10
+// maxFormBytes is the limit of a form.
+const maxFormBytes = 64 << 10
 
 // ServeHTTP implements http.Handler, for paths that begin with [Base].
 func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	r.Body = http.MaxBytesReader(w, r.Body, longestBody)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := o.crossOrigin.Check(r); err != nil {
 		o.fail(w, nil, http.StatusForbidden, foreignForm)
 		return
@@ -164,12 +164,12 @@ func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 type call struct {
 	context.Context
 	r         *http.Request
-	form      url.Values // of a POST
+	form      url.Values // the form of a POST
 	session   *session
 	caller    identity.Caller
-	about     []string // the persons that the answer is about, for the record
+	about     []string // the persons that the answer is about; the audit records them
 	everybody bool
-	nothing   bool // the call is not recorded, as of a page without data
+	nothing   bool // the audit does not record the call: its page shows no data
 }
 
 // answer is the answer of a handler: a page, a file or a redirect.
@@ -232,7 +232,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 		if !c.nothing || err != nil {
 			if e := o.Service.Record(context.WithoutCancel(r.Context()), record); e != nil {
 				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
-				o.fail(w, c, http.StatusServiceUnavailable, unrecorded)
+				o.fail(w, c, http.StatusServiceUnavailable, unrecordedProblem)
 				return
 			}
 		}
@@ -339,7 +339,7 @@ var (
 	foreignForm = problem{"This form was not sent",
 		"It does not belong to your session: it may be too old, or come from another site. Nothing was changed.",
 		"Go back to the page, load it again, and send it from there."}
-	unrecorded = problem{"This cannot be answered now",
+	unrecordedProblem = problem{"This cannot be answered now",
 		"The page must be recorded before it is shown, and the record cannot be written.",
 		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )

@@ -89,7 +89,7 @@ type page struct {
 	header http.Header
 }
 
-func anybody(t *testing.T) *personView {
+func consoleRoles(t *testing.T) *personView {
 	t.Helper()
 	return visitor(t, running(t))
 }
@@ -485,8 +485,8 @@ func TestForeignForms(t *testing.T) {
 	refused("as plain text", json, 400)
 
 	// Nobody is signed in by a form that this browser was not given.
-	stranger := anybody(t)
-	form := anybody(t).get("login").forms(t)[0]
+	stranger := consoleRoles(t)
+	form := consoleRoles(t).get("login").forms(t)[0]
 	form.fields.Set("token", running(t).Access.Tokens["subject:user-05"])
 	if got := stranger.submit(form); got.status != 403 {
 		t.Errorf("a sign-in by a foreign form: %d", got.status)
@@ -502,7 +502,7 @@ func TestSignIn(t *testing.T) {
 	var first string
 	for _, token := range []string{"", "nonsense", tokens["agent:assistant"], tokens["system"], tokens["admin"] + "x",
 		script, strings.Repeat("x", 60000)} {
-		p := anybody(t)
+		p := consoleRoles(t)
 		got := p.signIn(token)
 		body := masked.ReplaceAllString(got.body, "")
 		if first == "" {
@@ -516,7 +516,7 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 
-	p := anybody(t)
+	p := consoleRoles(t)
 	p.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	got := p.signIn("  " + tokens["subject:user-06"] + "\n")
 	var cookie string
@@ -614,7 +614,7 @@ func TestMarkupIsText(t *testing.T) {
 		}
 	}
 	for who, list := range paths {
-		p := anybody(t)
+		p := consoleRoles(t)
 		if who != "" {
 			p = as(t, who)
 		}
@@ -670,7 +670,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: other origins may read it", what)
 		}
 	}
-	p := anybody(t)
+	p := consoleRoles(t)
 	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200,
 		"icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
 		if path == "../v1" {

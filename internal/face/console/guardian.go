@@ -34,7 +34,7 @@ func (c *call) wardOfRequest() (string, error) {
 	return id, nil
 }
 
-func (o *Console) ward(c *call) (answer, error) {
+func (o *Console) showWard(c *call) (answer, error) {
 	id, err := c.wardOfRequest()
 	if err != nil {
 		return answer{}, err
@@ -49,8 +49,8 @@ func (o *Console) ward(c *call) (answer, error) {
 	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }
 
-// wardWithdraw withdraws one consent of a ward, or all.
-func (o *Console) wardWithdraw(c *call) (answer, error) {
+// withdrawForWard withdraws one consent of a ward, or all.
+func (o *Console) withdrawForWard(c *call) (answer, error) {
 	id, err := c.wardOfRequest()
 	if err != nil {
 		return answer{}, err
@@ -84,8 +84,8 @@ func (o *Console) wardWithdraw(c *call) (answer, error) {
 // kinds are the categories that a consent to one party can have.
 var kinds = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
 
-// consentTo gives a consent to one named party, about everything.
-func (o *Console) consentTo(c *call) (answer, error) {
+// giveConsentTo gives a consent to one named party, about everything.
+func (o *Console) giveConsentTo(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Grantee: strings.TrimSpace(c.form.Get("to"))}
 	for _, category := range kinds {
 		if c.form.Get("category-"+category) != "" {

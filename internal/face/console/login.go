@@ -77,7 +77,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := o.Service.Record(context.WithoutCancel(r.Context()), record); err != nil {
 		o.Log.Error("console: a sign-in cannot be recorded", "error", err)
-		o.fail(w, nil, http.StatusServiceUnavailable, unrecorded)
+		o.fail(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
 		return
 	}
 	if old, _ := o.signedIn(r); old != nil {
@@ -125,7 +125,7 @@ func home(r identity.Role) string {
 	}
 }
 
-func (o *Console) home(c *call) (answer, error) {
+func (o *Console) showHome(c *call) (answer, error) {
 	c.nothing = true
 	return answer{to: home(c.caller.Role)}, nil
 }

@@ -11,8 +11,8 @@ import (
 
 // Pages about memories of agents: who sees those about a person, and which beliefs were drawn from one's own.
 
-// mostMemories is the size of a page, mostWhom the number of persons that are offered to choose from.
-const mostMemories, mostWhom = 25, 24
+// maxMemories is the size of a page, maxRecipients the number of persons that are offered to choose from.
+const maxMemories, maxRecipients = 25, 24
 
 type memoriesPage struct {
 	Subject string
@@ -24,7 +24,7 @@ type memoriesPage struct {
 	Next    string // handle of the page after this one
 }
 
-func (o *Console) memories(c *call) (answer, error) {
+func (o *Console) showMemories(c *call) (answer, error) {
 	subject, after := c.caller.Subject, ""
 	if h := c.r.PathValue("handle"); h != "" {
 		meant, ok := c.session.idOf(h)
@@ -36,8 +36,8 @@ func (o *Console) memories(c *call) (answer, error) {
 	return o.about(c, subject, after)
 }
 
-// memoriesAbout is a form (POST), since no address may have a person's id.
-func (o *Console) memoriesAbout(c *call) (answer, error) {
+// showMemoriesAbout is a form (POST), since no address may have a person's id.
+func (o *Console) showMemoriesAbout(c *call) (answer, error) {
 	subject := strings.TrimSpace(c.form.Get("subject"))
 	if subject == "" {
 		subject = c.caller.Subject
@@ -52,7 +52,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	}
 	c.about = []string{subject}
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, Later: after != ""}
-	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: mostMemories})
+	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: maxMemories})
 	var named consent.Named
 	switch kept, _ := o.Service.Memories(c.caller); {
 	case !kept:
@@ -67,7 +67,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 			p.Next = c.session.handle(subject + "\x00" + found.Next)
 		}
 	}
-	if p.Whom, p.Many, err = db.Privacy.AuditableSubjects(c, c.caller, mostWhom); err != nil {
+	if p.Whom, p.Many, err = db.Privacy.AuditableSubjects(c, c.caller, maxRecipients); err != nil {
 		return answer{}, err
 	}
 	p.Whom = slices.DeleteFunc(p.Whom, func(id string) bool { return id == subject })
@@ -77,19 +77,19 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	return answer{template: "memories", title: "Who sees memories", data: p}, nil
 }
 
-type generalPage struct {
+type beliefsPage struct {
 	List  []privacy.DerivedBelief
 	Later bool
 	Next  string
 }
 
-// general shows the beliefs that were drawn from memories of the signed-in user.
-func (o *Console) general(c *call) (answer, error) {
+// showBeliefs shows the beliefs that were drawn from memories of the signed-in user.
+func (o *Console) showBeliefs(c *call) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {
 		return answer{}, err
 	}
-	p, after := generalPage{}, ""
+	p, after := beliefsPage{}, ""
 	if h := c.r.PathValue("handle"); h != "" {
 		var ok bool
 		if after, ok = c.session.idOf(h); !ok {

@@ -39,7 +39,7 @@ type personRow struct {
 	Others     int // other active consents
 }
 
-func (o *Console) people(c *call) (answer, error) {
+func (o *Console) showPeople(c *call) (answer, error) {
 	c.everybody = true
 	f := c.session.peopleFilter()
 	p := peoplePage{Text: f.Text, Stream: string(f.Stream)}
@@ -105,7 +105,7 @@ type pendingView struct {
 	Handle string
 }
 
-func (o *Console) pending(c *call) (answer, error) {
+func (o *Console) showPending(c *call) (answer, error) {
 	c.everybody = true
 	all, err := o.Service.Pending(c, c.caller)
 	if err != nil {
@@ -119,10 +119,10 @@ func (o *Console) pending(c *call) (answer, error) {
 		data: map[string]any{"List": list, "Now": o.Now()}}, nil
 }
 
-// mostKeys is how many keys of a table a page offers.
-const mostKeys = 50
+// maxRowKeys is how many keys of a table a page offers.
+const maxRowKeys = 50
 
-func (o *Console) person(c *call) (answer, error) {
+func (o *Console) showPerson(c *call) (answer, error) {
 	id, ok := c.session.idOf(c.r.PathValue("handle"))
 	if !ok {
 		return answer{}, unknownHandle()
@@ -148,12 +148,12 @@ func (o *Console) person(c *call) (answer, error) {
 	}
 	slices.Sort(p.Agents)
 	if p.Unseen == nil {
-		if p.Rows, err = o.Service.Keys(c, c.caller, id); err != nil {
+		if p.Rows, err = o.Service.RowKeys(c, c.caller, id); err != nil {
 			p.Unseen = o.partFailed("consent.keys", err)
 		}
 	}
 	for i := range p.Rows {
-		p.Rows[i].Keys = p.Rows[i].Keys[:min(len(p.Rows[i].Keys), mostKeys)]
+		p.Rows[i].Keys = p.Rows[i].Keys[:min(len(p.Rows[i].Keys), maxRowKeys)]
 	}
 	return answer{template: "person", title: "One person", data: p}, nil
 }
@@ -166,7 +166,7 @@ type whyPage struct {
 	Unset          *problem
 }
 
-func (o *Console) whyForm(c *call) (answer, error) {
+func (o *Console) showWhyForm(c *call) (answer, error) {
 	c.everybody = true
 	p, err := o.whyFormData(c)
 	return answer{template: "why", title: "Why an agent sees a row or not", data: p}, err
@@ -185,7 +185,7 @@ func (o *Console) whyFormData(c *call) (whyPage, error) {
 	return p, nil
 }
 
-func (o *Console) why(c *call) (answer, error) {
+func (o *Console) answerWhy(c *call) (answer, error) {
 	c.everybody = true
 	p, err := o.whyFormData(c)
 	if err != nil {

@@ -55,12 +55,12 @@ type personView struct {
 	Subject   string
 	Known     bool
 	Active    bool
-	Counted   bool         // counted in statistics only
+	Counted   bool         // the person's data count in statistics only
 	Lead      *consentView // the relationship
 	Consents  []consentView
 	Now       time.Time
 	Sights    []agentView
-	Unseen    *problem // why it is not known who may see their data
+	Unseen    *problem // why the console cannot tell who may see the person's data; nil: it can
 	History   []consent.Record
 	Rows      []dsar.Rows
 	Agents    []string
@@ -69,7 +69,7 @@ type personView struct {
 	CanTempo  bool // the person can change back to TEMPORARY
 	Several   bool // several consents are active
 	Own       bool // the page is of the signed-in user
-	Unasked   bool // no rule here asks what is recorded
+	Unasked   bool // no rule of the policy reads the registry
 	Remaining int
 
 	Guardians []string   // their guardians
@@ -161,7 +161,7 @@ func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 	p.CanTempo = stream == consent.Partnered
 }
 
-func (o *Console) me(c *call) (answer, error) {
+func (o *Console) showOwnData(c *call) (answer, error) {
 	p := personView{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.AsksRegistry(c.caller)}
 	if err := o.consents(c, &p); err != nil {
 		return answer{}, err
@@ -178,7 +178,7 @@ func (o *Console) me(c *call) (answer, error) {
 	return answer{template: "me", title: "Who may see your data", data: p}, nil
 }
 
-func (o *Console) history(c *call) (answer, error) {
+func (o *Console) showHistory(c *call) (answer, error) {
 	p := personView{Subject: c.caller.Subject, Own: true}
 	all, err := o.Service.History(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
@@ -190,28 +190,28 @@ func (o *Console) history(c *call) (answer, error) {
 	return answer{template: "history", title: "Records of your consent", data: p}, nil
 }
 
-// seenPage shows who has seen the subject's data.
-type seenPage struct {
+// retrievalsPage shows who has seen the subject's data.
+type retrievalsPage struct {
 	*dsar.Report
 	Newest []dsar.Retrieval
 	Older  int
 }
 
-// mostRetrievals is how many single retrievals the page lists; the report has more.
-const mostRetrievals = 100
+// maxRetrievals is how many single retrievals the page lists; the report has more.
+const maxRetrievals = 100
 
-func (o *Console) seen(c *call) (answer, error) {
-	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: mostRetrievals, Look: true})
+func (o *Console) showRetrievals(c *call) (answer, error) {
+	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: maxRetrievals, Look: true})
 	var unknown *consent.NotFoundError
 	if errors.As(err, &unknown) {
-		return answer{template: "seen", title: "Who has seen your data", data: seenPage{}}, nil
+		return answer{template: "seen", title: "Who has seen your data", data: retrievalsPage{}}, nil
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	p := seenPage{Report: r, Newest: slices.Clone(r.Retrievals.List)}
+	p := retrievalsPage{Report: r, Newest: slices.Clone(r.Retrievals.List)}
 	slices.Reverse(p.Newest)
-	p.Older = max(0, len(p.Newest)-mostRetrievals)
+	p.Older = max(0, len(p.Newest)-maxRetrievals)
 	p.Newest = p.Newest[:len(p.Newest)-p.Older]
 	p.Older += int(r.Retrievals.Left)
 	return answer{template: "seen", title: "Who has seen your data", data: p}, nil
@@ -233,7 +233,7 @@ func (o *Console) change(c *call, command consent.Command) (operations.Change, e
 const giveAgainNote = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
 	"what this withdrawal has hidden."
 
-func (o *Console) withdraw(c *call) (answer, error) {
+func (o *Console) withdrawConsent(c *call) (answer, error) {
 	if c.form.Get("all") != "" {
 		all, err := o.Service.Consents(c, c.caller, c.caller.Subject)
 		if err != nil {
@@ -266,8 +266,8 @@ func (o *Console) withdraw(c *call) (answer, error) {
 	return answer{to: "me"}, nil
 }
 
-// give gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
-func (o *Console) give(c *call) (answer, error) {
+// giveConsentAgain gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
+func (o *Console) giveConsentAgain(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Stream: consent.Temporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
 	all, err := o.Service.History(c, c.caller, c.caller.Subject)
@@ -308,8 +308,8 @@ func (o *Console) give(c *call) (answer, error) {
 	return answer{to: "me"}, nil
 }
 
-// less changes to a stream that shows less.
-func (o *Console) less(c *call) (answer, error) {
+// reduceConsent changes to a stream that shows less.
+func (o *Console) reduceConsent(c *call) (answer, error) {
 	to := consent.Stream(c.form.Get("to"))
 	if _, err := o.change(c, consent.Command{Do: consent.Degrade, Stream: to}); err != nil {
 		return answer{}, err
@@ -324,7 +324,7 @@ func (o *Console) less(c *call) (answer, error) {
 	return answer{to: "me"}, nil
 }
 
-func (o *Console) partnership(c *call) (answer, error) {
+func (o *Console) askForPartnership(c *call) (answer, error) {
 	done, err := o.change(c, consent.Command{Do: consent.Upgrade, Reason: c.form.Get("reason")})
 	if err != nil {
 		return answer{}, err

@@ -22,11 +22,11 @@ import (
 // with a key that only the browser's cookie has. Sessions are in memory: a restart ends them.
 
 const (
-	idleTimeout = 15 * time.Minute // without a request
-	maxLifetime = 8 * time.Hour    // of a session
-	maxSessions = 1000             // sessions
-	maxPerToken = 20               // of one token
-	maxHandles  = 5000             // handles of a session
+	idleTimeout          = 15 * time.Minute // without a request
+	maxSessionLifetime   = 8 * time.Hour    // how long a session lasts at most
+	maxSessions          = 1000             // sessions
+	maxSessionsPerToken  = 20               // how many sessions one token may have
+	maxHandlesPerSession = 5000             // handles of a session
 )
 
 // sessions are the open sessions.
@@ -102,7 +102,7 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	defer o.mu.Unlock()
 	o.sweep(now)
 	o.makeRoom(func(*session) bool { return true }, maxSessions)
-	o.makeRoom(func(other *session) bool { return other.token == s.token }, maxPerToken)
+	o.makeRoom(func(other *session) bool { return other.token == s.token }, maxSessionsPerToken)
 	o.all[s.id] = s
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
@@ -138,7 +138,7 @@ func (o *sessions) sweep(now time.Time) {
 }
 
 func (s *session) expired(now time.Time) bool {
-	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.since) > maxLifetime
+	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.since) > maxSessionLifetime
 }
 
 func (s *session) lastUsed() time.Time {
@@ -225,7 +225,7 @@ func (s *session) handle(id string) string {
 	h := base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:12])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.handles) >= maxHandles {
+	if len(s.handles) >= maxHandlesPerSession {
 		clear(s.handles)
 	}
 	s.handles[h] = id

@@ -18,7 +18,7 @@ func (v verifier) Verify(_ context.Context, token string) (identity.Caller, erro
 	if c, ok := v[token]; ok {
 		return c, nil
 	}
-	return identity.Caller{}, identity.Refused(errors.New("unknown"))
+	return identity.Caller{}, identity.Refusal(errors.New("unknown"))
 }
 
 func TestSessionsEnd(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	// There are not too many, of all and of one token, and the ones that were idle longest go.
 	first := open("of one")
-	for range maxPerToken + 5 {
+	for range maxSessionsPerToken + 5 {
 		now = now.Add(time.Millisecond)
 		open("of one")
 	}
@@ -114,10 +114,10 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 	if _, ok := b.idOf(h); ok || b.handle("ada") == h {
 		t.Error("a handle of another session leads somewhere")
 	}
-	for i := range maxHandles + 10 {
+	for i := range maxHandlesPerSession + 10 {
 		a.handle(fmt.Sprint(i))
 	}
-	if len(a.handles) > maxHandles {
+	if len(a.handles) > maxHandlesPerSession {
 		t.Errorf("%d handles", len(a.handles))
 	}
 }

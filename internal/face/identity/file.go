@@ -28,7 +28,7 @@ type Token struct {
 	Subject  string `yaml:"subject,omitempty"`
 	Agent    string `yaml:"agent,omitempty"`
 	Database string `yaml:"database,omitempty"` // required if there are several databases, except for an agent
-	SHA256   string `yaml:"sha256"`             // of the token, in hex
+	SHA256   string `yaml:"sha256"`             // the hash of the token, in hex
 	Disabled bool   `yaml:"disabled,omitempty"`
 }
 

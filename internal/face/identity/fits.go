@@ -11,8 +11,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// leastRSA is the shortest RSA key in bits (RFC 7518, 3.3): shorter ones have been factored.
-const leastRSA = 2048
+// minRSABits is the shortest RSA key in bits (RFC 7518, 3.3): shorter ones have been factored.
+const minRSABits = 2048
 
 // curves are the curves of the algorithms that use elliptic curves.
 var curves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
@@ -42,7 +42,7 @@ func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 		if kind != "RS" && kind != "PS" {
 			break
 		}
-		if public.N.BitLen() < leastRSA {
+		if public.N.BitLen() < minRSABits {
 			return errors.New("its key is too short")
 		}
 		return nil

@@ -175,7 +175,7 @@ func (f *forger) refuses(what, token string) {
 	c, err := f.v.Verify(f.Context(), token)
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization ||
-		e.Message != Refused(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
+		e.Message != Refusal(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
 		f.Errorf("%s: %+v, %v", what, c, err)
 		return
 	}

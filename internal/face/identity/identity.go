@@ -29,7 +29,7 @@ var Roles = []Role{Subject, Admin, Agent, System, Operator}
 
 // Caller is who calls.
 type Caller struct {
-	Name     string // of the token, or the subject of a JWT: for the audit
+	Name     string // the name of the token, or the subject of a JWT, for the audit
 	Role     Role
 	Subject  string            // role subject: whose consents these are
 	Agent    string            // role agent: a login of the configuration
@@ -40,13 +40,13 @@ type Caller struct {
 
 // Verifier verifies bearer tokens.
 type Verifier interface {
-	// Verify returns the caller, or the error of [Refused]. It is called by many goroutines.
+	// Verify returns the caller, or the error of [Refusal]. It is called by many goroutines.
 	Verify(ctx context.Context, bearer string) (Caller, error)
 }
 
-// Refused is the error of every [Verifier] for every token that it does not accept. The cause is for the log and quotes
+// Refusal is the error of every [Verifier] for every token that it does not accept. The cause is for the log and quotes
 // nothing of the token.
-func Refused(cause error) error {
+func Refusal(cause error) error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "a valid bearer token is required").
 		WithHint("Send \"Authorization: Bearer TOKEN\"; pgconsent token add makes one.").WithCause(cause)
 }
@@ -69,7 +69,7 @@ type Verifiers []Verifier
 
 // Verify implements Verifier.
 func (e Verifiers) Verify(ctx context.Context, bearer string) (Caller, error) {
-	refused := Refused(nil)
+	refused := Refusal(nil)
 	for _, v := range e {
 		c, err := v.Verify(ctx, bearer)
 		if err == nil {

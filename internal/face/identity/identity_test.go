@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 			t.Fatalf("%s: taken for %+v", why, got)
 		}
 		var e *sqlstate.Error
-		want := Refused(nil).(*sqlstate.Error)
+		want := Refusal(nil).(*sqlstate.Error)
 		if !errors.As(err, &e) || e.Code != want.Code || e.Message != want.Message || e.Hint != want.Hint || e.Detail != "" {
 			t.Errorf("%s: the error tells more than others: %v", why, err)
 		}

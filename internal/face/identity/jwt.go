@@ -44,7 +44,7 @@ func NewJWT(c func() *config.Config) *JWT {
 func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 	c, _, err := v.read(ctx, bearer)
 	if err != nil {
-		return Caller{}, Refused(fmt.Errorf("jwt: %w", err))
+		return Caller{}, Refusal(fmt.Errorf("jwt: %w", err))
 	}
 	return c, nil
 }

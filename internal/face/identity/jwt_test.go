@@ -199,7 +199,7 @@ func TestJWT(t *testing.T) {
 	} {
 		got, err := v.Verify(t.Context(), token)
 		var e *sqlstate.Error
-		if err == nil || !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization || e.Message != Refused(nil).(*sqlstate.Error).Message {
+		if err == nil || !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization || e.Message != Refusal(nil).(*sqlstate.Error).Message {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

@@ -34,7 +34,7 @@ const (
 	keysLast   = time.Hour       // afterwards they are not used, if reading has failed
 	keysPause  = 5 * time.Second // between two requests
 	keysWithin = 5 * time.Second // timeout of a request
-	keysSize   = 1 << 20         // of an answer
+	keysSize   = 1 << 20         // bytes of an answer with keys
 	fileFresh  = time.Second     // a file is cheap
 )
 

@@ -21,22 +21,22 @@ type Tokens struct {
 	config func() *config.Config
 	log    *slog.Logger
 
-	mu        sync.Mutex
-	fileState string // the state of the file when it was read
-	checkedAt time.Time
-	bySum     map[string]Token
+	mu           sync.Mutex
+	fileState    string // the state of the file when it was read
+	checkedAt    time.Time
+	tokensByHash map[string]Token
 }
 
-// recheck is how long the file is not read again if its attributes are unchanged: two changes within the resolution of
-// its times look alike.
-const recheck = time.Second
+// recheckPeriod is how long the file is not read again if its attributes are unchanged: two changes within the
+// resolution of its times look alike.
+const recheckPeriod = time.Second
 
 // OpenTokens reads the file. The configuration, which is asked at each call, has the agents and databases.
 func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	t := &Tokens{path: path, config: c, log: log, bySum: map[string]Token{}}
+	t := &Tokens{path: path, config: c, log: log, tokensByHash: map[string]Token{}}
 	all, err := ReadTokens(path)
 	if err != nil {
 		return nil, err
@@ -55,13 +55,13 @@ func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	one, ok := t.current()[Sum(bearer)]
 	switch {
 	case !ok:
-		return Caller{}, Refused(errors.New("no such token"))
+		return Caller{}, Refusal(errors.New("no such token"))
 	case one.Disabled:
-		return Caller{}, Refused(fmt.Errorf("token %s was revoked", one.Name))
+		return Caller{}, Refusal(fmt.Errorf("token %s was revoked", one.Name))
 	}
 	c, err := one.caller(t.config())
 	if err != nil {
-		return Caller{}, Refused(err)
+		return Caller{}, Refusal(err)
 	}
 	return c, nil
 }
@@ -78,8 +78,8 @@ func (t *Tokens) current() map[string]Token {
 		}
 	}
 	now := time.Now()
-	if state == t.fileState && now.Sub(t.checkedAt) < recheck {
-		return t.bySum
+	if state == t.fileState && now.Sub(t.checkedAt) < recheckPeriod {
+		return t.tokensByHash
 	}
 	other := state != t.fileState
 	t.fileState, t.checkedAt = state, now
@@ -88,12 +88,12 @@ func (t *Tokens) current() map[string]Token {
 		if other {
 			t.log.Error("the tokens file cannot be used: the tokens read before stay valid", "error", err)
 		}
-		return t.bySum
+		return t.tokensByHash
 	}
 	m := make(map[string]Token, len(all))
 	for _, one := range all {
 		m[strings.ToLower(one.SHA256)] = one
 	}
-	t.bySum = m
+	t.tokensByHash = m
 	return m
 }

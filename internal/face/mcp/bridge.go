@@ -36,13 +36,13 @@ type bridgeSession struct {
 
 	mu         sync.Mutex
 	session    string // "": none yet
-	version    string // of the protocol, as agreed
+	version    string // the version of the protocol that both sides have agreed on
 	initialize []byte // the client's "initialize", to begin again with
 }
 
 const (
 	atOnceOverBridge = 16
-	longestAnswer    = 16 << 20
+	maxAnswerBytes   = 16 << 20
 )
 
 // Run passes messages until in or ctx ends, and then ends the session. Each line is a message, in both directions.
@@ -95,8 +95,8 @@ loop:
 	return errors.Join(err, <-written)
 }
 
-// longestLine is how much of a line is kept. A longer one is no valid message; only its id is looked for.
-const longestLine = 64 * maxMessage
+// maxLineBytes is how much of a line is kept. A longer one is no valid message; only its id is looked for.
+const maxLineBytes = 64 * maxMessage
 
 // readLines sends the lines of in to lines. A line that is too long is cut.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
@@ -104,7 +104,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line) <= longestLine {
+		if len(line) <= maxLineBytes {
 			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -212,7 +212,7 @@ func (w *bridgeSession) post(ctx context.Context, m envelope, line []byte) (stat
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -26,13 +26,13 @@ type Config struct {
 	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
 	// Record records a call that runs no statement. If it returns an error, the error is the answer.
 	Record    func(context.Context, audit.Call) error
-	Databases map[string]*Database // by name in the configuration
+	Databases map[string]*Database // the databases, by their names in the configuration
 	Service   *operations.Service  // the operations, as of the other APIs
-	AIR       *air.Tracker         // nil: interactions are not tracked
+	Reminders *air.Tracker         // nil: interactions are not tracked
 
 	Version         string
 	Log             *slog.Logger  // nil: nowhere
-	Timeout         time.Duration // of a call; 0: 30 s
+	Timeout         time.Duration // how long a call may take; 0: 30 s
 	Idle            time.Duration // after which an unused session ends; 0: 30 min
 	RevalidateEvery time.Duration // between two checks of the sessions' tokens; 0: 2 s
 }

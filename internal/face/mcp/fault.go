@@ -17,13 +17,13 @@ import (
 // fault is the error of a call. A model reads its text, a program its members.
 type fault struct {
 	SQLSTATE string `json:"sqlstate"`
-	Name     string `json:"name,omitempty"` // of an error of consent
+	Name     string `json:"name,omitempty"` // the name of a consent error
 	Message  string `json:"message"`
 	Detail   string `json:"detail,omitempty"`
 	Hint     string `json:"hint,omitempty"`
 	Position int32  `json:"position,omitempty"` // in the statement, in characters, from 1
 
-	cause error // for the log
+	cause error // the cause, for the log only
 }
 
 // faultOf makes a fault of an error. The proxy has filtered the server's errors; of others only a *sqlstate.Error has a

@@ -35,7 +35,7 @@ func generalizeTools() []Tool {
 	return []Tool{NewTool(Tool{
 		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, RunsStatements: true,
 		Roles:   []identity.Role{identity.Agent},
-		Offered: func(d *Database) bool { return section(d) != nil && section(d).Generalize != nil },
+		Offered: func(d *Database) bool { return privacySection(d) != nil && privacySection(d).Generalize != nil },
 		Description: "Makes a belief that others may see from a private memory of your own store. A text that " +
 			"names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
 			"in other words. Dates, places and rare details are warned of in the report: try with check first, " +

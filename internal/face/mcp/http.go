@@ -25,9 +25,9 @@ const (
 	invalidParams  = -32602
 	internalError  = -32603
 
-	noSession       = -32001 // begin with "initialize"
-	unauthenticated = -32002
-	tooMuch         = -32003
+	noSession           = -32001 // begin with "initialize"
+	unauthenticatedCode = -32002
+	tooMuch             = -32003
 )
 
 const (
@@ -57,7 +57,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bearer, caller, ok := s.authenticate(r)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		tell(w, http.StatusUnauthorized, nil, unauthenticated, sqlstate.From(identity.Refused(nil)))
+		tell(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.From(identity.Refusal(nil)))
 		return
 	}
 	if err := s.origin.Check(r); err != nil {
@@ -177,12 +177,12 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 // initialize begins a session.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, bearer string, caller identity.Caller) {
 	one := s.open.begin(caller, bearer)
-	one.sdk = s.newSession(one)
+	one.sdkServer = s.newSession(one)
 	if m.Method == "initialize" {
 		s.open.add(one)
 	}
 	s.pass(w, r, m, one)
-	for begun := range one.sdk.Sessions() {
+	for begun := range one.sdkServer.Sessions() {
 		if m.Method == "initialize" && begun.InitializeParams() != nil {
 			return
 		}

@@ -63,7 +63,7 @@ func interactionTools() []Tool {
 }
 
 func interactionSession(_ context.Context, c *Call, in sessionInput) (out sessionOutput, err error) {
-	if err := tracks(c.server.Service.AIR); err != nil {
+	if err := tracks(c.server.Service.Reminders); err != nil {
 		return out, err
 	}
 	known, err := c.server.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
@@ -82,7 +82,7 @@ func interactionSession(_ context.Context, c *Call, in sessionInput) (out sessio
 }
 
 func endInteraction(_ context.Context, c *Call, in sessionInput) (out endedOutput, err error) {
-	if err := tracks(c.server.Service.AIR); err != nil {
+	if err := tracks(c.server.Service.Reminders); err != nil {
 		return out, err
 	}
 	err = c.server.Service.EndInteractions(c.Caller, in.UserID, in.ChannelID)
@@ -99,7 +99,7 @@ func tracks(t *air.Tracker) error {
 }
 
 func trackInteraction(_ context.Context, c *Call, in trackInput) (out trackOutput, err error) {
-	if err := tracks(c.server.AIR); err != nil {
+	if err := tracks(c.server.Reminders); err != nil {
 		return out, err
 	}
 	key, err := air.Caller{Role: string(c.Caller.Role), Subject: c.Caller.Subject, Agent: c.Caller.Agent,
@@ -107,7 +107,7 @@ func trackInteraction(_ context.Context, c *Call, in trackInput) (out trackOutpu
 	if err != nil {
 		return out, err
 	}
-	reminder, err := c.server.AIR.Track(time.Now(), key, in.ChannelType)
+	reminder, err := c.server.Reminders.Track(time.Now(), key, in.ChannelType)
 	if reminder != "" {
 		out.Reminder = &reminder
 	}

@@ -11,15 +11,15 @@ import (
 
 // Limits of the notices beside an answer, such as a reminder to the user. Other clients of the agent get them, too.
 const (
-	mostNotices   = 20 // of a call
-	longestNotice = 4 << 10
+	maxNotices     = 20 // how many notices of a call are kept
+	maxNoticeBytes = 4 << 10
 )
 
 // addNotice adds a notice of the call's connection.
 func (c *Call) addNotice(n *pgconn.Notice) {
 	c.noting.Lock()
 	defer c.noting.Unlock()
-	if len(c.notices) == mostNotices {
+	if len(c.notices) == maxNotices {
 		return
 	}
 	text := fmt.Sprintf("%s %s: %s", n.Severity, n.Code, n.Message)
@@ -29,8 +29,8 @@ func (c *Call) addNotice(n *pgconn.Notice) {
 	if n.Hint != "" {
 		text += "\nHINT: " + n.Hint
 	}
-	if len(text) > longestNotice {
-		text = text[:longestNotice]
+	if len(text) > maxNoticeBytes {
+		text = text[:maxNoticeBytes]
 		for !utf8.ValidString(text) {
 			text = text[:len(text)-1]
 		}

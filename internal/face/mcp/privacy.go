@@ -126,8 +126,8 @@ type withdrawOutput struct {
 	Consents []consentRecord `json:"consents"`
 }
 
-// section returns the policy's section about memories; nil: there is none.
-func section(d *Database) *policy.Privacy {
+// privacySection returns the policy's section about memories; nil: there is none.
+func privacySection(d *Database) *policy.Privacy {
 	if d.Privacy == nil || d.Policy() == nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func section(d *Database) *policy.Privacy {
 
 // memoryTools makes the tools that store memories, one for each kind of the policy.
 func memoryTools(d *Database) []Tool {
-	p := section(d)
+	p := privacySection(d)
 	if p == nil {
 		return nil
 	}
@@ -197,9 +197,9 @@ func (c *Call) privacy() *privacy.Service {
 
 func privacyTools() []Tool {
 	agents := []identity.Role{identity.Agent}
-	offered := func(d *Database) bool { return section(d) != nil }
-	contexts := func(d *Database) bool { return offered(d) && section(d).Setting != "" }
-	records := func(d *Database) bool { return offered(d) && section(d).Consents != nil }
+	offered := func(d *Database) bool { return privacySection(d) != nil }
+	contexts := func(d *Database) bool { return offered(d) && privacySection(d).Setting != "" }
+	records := func(d *Database) bool { return offered(d) && privacySection(d).Consents != nil }
 	return []Tool{
 		NewTool(Tool{
 			Name: "context_enter", Title: "Enter a context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
@@ -256,12 +256,12 @@ func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput,
 	if err != nil {
 		return out, err
 	}
-	c.Set(section(c.Database).Setting, entered.Setting)
+	c.Set(privacySection(c.Database).Setting, entered.Setting)
 	return enterOutput{contextInfoOf(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
-	c.Set(section(c.Database).Setting, "")
+	c.Set(privacySection(c.Database).Setting, "")
 	return leaveOutput{}, nil
 }
 

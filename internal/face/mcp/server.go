@@ -42,7 +42,7 @@ func NewServer(c Config) (*Server, error) {
 	s.web = sdk.NewStreamableHTTPHandler(
 		func(r *http.Request) *sdk.Server {
 			if one, ok := sessionOf(r.Context()); ok {
-				return one.sdk
+				return one.sdkServer
 			}
 			return nil
 		},
@@ -188,7 +188,7 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 		}
 	}
 	if f == nil && !s.valid(ctx, one) { // the token was revoked during the call
-		made := faultOf(identity.Refused(nil))
+		made := faultOf(identity.Refusal(nil))
 		f = &made
 	}
 	if f != nil {

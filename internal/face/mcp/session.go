@@ -17,8 +17,8 @@ import (
 
 // Limits of open sessions: of one caller, and of all. One more ends the session that was unused for longest.
 const (
-	mostOfOne = 32
-	most      = 4096
+	maxSessionsPerCaller = 32
+	maxSessions          = 4096
 )
 
 // Limits of one caller, over all of its sessions.
@@ -32,29 +32,29 @@ const (
 type session struct {
 	id     string
 	who    identity.Caller
-	bearer string // to verify it again
+	bearer string // the bearer token, to verify it again
 
-	ctx context.Context // of its calls
-	end context.CancelFunc
-	sdk *sdk.Server
+	ctx       context.Context // the context of the session's calls
+	end       context.CancelFunc
+	sdkServer *sdk.Server
 	*caller
 
 	mu       sync.Mutex
 	ready    bool // "notifications/initialized" has come
-	used     time.Time
+	usedAt   time.Time
 	settings map[string]string // statements, by what they set
 }
 
 func (s *session) touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used = time.Now()
+	s.usedAt = time.Now()
 }
 
 func (s *session) lastUsed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used
+	return s.usedAt
 }
 
 func (s *session) initialized() {
@@ -99,7 +99,7 @@ type caller struct {
 type sessions struct {
 	mu      sync.Mutex
 	all     map[string]*session
-	callers map[string]*caller // by owner
+	callers map[string]*caller // the callers of open sessions, by the owner of the session
 }
 
 func newSessions() *sessions {
@@ -138,7 +138,7 @@ func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Rol
 
 // begin makes a session that is not registered yet.
 func (a *sessions) begin(c identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(),
+	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, usedAt: time.Now(),
 		settings: map[string]string{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
@@ -156,7 +156,7 @@ func (a *sessions) add(s *session) {
 		}
 	}
 	crowd := mine
-	for _, limit := range []int{mostOfOne, most} {
+	for _, limit := range []int{maxSessionsPerCaller, maxSessions} {
 		for len(crowd) > limit {
 			oldest := slices.MinFunc(crowd, func(x, y *session) int {
 				return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano())
@@ -200,11 +200,11 @@ func (a *sessions) list() []*session {
 // close ends the calls in progress, and then the SDK's session, which waits for them.
 func (s *session) close() {
 	s.end()
-	if s.sdk == nil {
+	if s.sdkServer == nil {
 		return
 	}
 	go func() {
-		for one := range s.sdk.Sessions() {
+		for one := range s.sdkServer.Sessions() {
 			_ = one.Close()
 		}
 	}()

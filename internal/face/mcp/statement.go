@@ -23,10 +23,10 @@ import (
 
 // Limits of a result. A larger one is cut, and the rest is not read.
 const (
-	usualRows = 100
-	mostRows  = 1000
-	mostBytes = 256 << 10
-	maxRow    = 1 << 20 // of one message of the server, in bytes
+	usualRows   = 100
+	maxRows     = 1000
+	maxBytes    = 256 << 10
+	maxRowBytes = 1 << 20 // bytes of one message of the server
 )
 
 type queryInput struct {
@@ -111,9 +111,9 @@ func query(ctx context.Context, c *Call, in queryInput) (rows, error) {
 	switch {
 	case most == 0:
 		most = usualRows
-	case most < 0 || most > mostRows:
+	case most < 0 || most > maxRows:
 		return rows{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d",
-			mostRows).WithHint("Leave it out for %d.", usualRows)
+			maxRows).WithHint("Leave it out for %d.", usualRows)
 	}
 	parameters := make([][]byte, len(in.Parameters))
 	for i, p := range in.Parameters {
@@ -132,7 +132,7 @@ FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'inform
 	`ORDER BY table_schema, table_name, ordinal_position`
 
 func listTables(ctx context.Context, c *Call, _ noInput) (rows, error) {
-	return c.statement(ctx, tablesSQL, nil, mostRows, true)
+	return c.statement(ctx, tablesSQL, nil, maxRows, true)
 }
 
 // statement runs one statement as the caller's agent.
@@ -151,7 +151,7 @@ func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, m
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
 		return rows{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
-			"a row of the result is longer than %d bytes", maxRow).
+			"a row of the result is longer than %d bytes", maxRowBytes).
 			WithHint("Select fewer columns, or part of a value: substr(column, 1, 1000).")
 	}
 	if ctx.Err() != nil {
@@ -192,7 +192,7 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 		for _, v := range values {
 			bytes += len(v) + 2
 		}
-		if len(out.Rows) == most || bytes > mostBytes {
+		if len(out.Rows) == most || bytes > maxBytes {
 			out.Truncated = true
 			out.Note = fmt.Sprintf(
 				"There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a "+
@@ -238,8 +238,8 @@ func closeNow(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// exact is the largest integer that every JSON parser keeps.
-const exact = 1 << 53
+// maxExactInteger is the largest integer that every JSON parser keeps.
+const maxExactInteger = 1 << 53
 
 // value converts a value from PostgreSQL's text form to JSON.
 func value(oid uint32, text []byte) any {
@@ -250,7 +250,7 @@ func value(oid uint32, text []byte) any {
 	case pgtype.BoolOID:
 		return string(text) == "t"
 	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
-		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && n > -exact && n < exact {
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && n > -maxExactInteger && n < maxExactInteger {
 			return n
 		}
 	case pgtype.Float4OID, pgtype.Float8OID:

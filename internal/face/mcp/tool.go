@@ -26,9 +26,9 @@ type Tool struct {
 	ReadOnly       bool // the tool changes nothing
 	Destructive    bool // another call cannot undo its changes
 	Idempotent     bool // a repeated call changes nothing more
-	ReadsOrWrites  bool // depends on the call: the records of its statements tell
-	RunsStatements bool // it runs statements as the agent, which are recorded in place of the call
-	Unrecorded     bool // its calls must not be recorded
+	ReadsOrWrites  bool // whether the tool changes data depends on the call; the records of its statements tell
+	RunsStatements bool // the tool runs statements as the agent; the audit records these instead of the call
+	Unrecorded     bool // the audit must not record calls of the tool
 
 	adapt func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
 
@@ -69,7 +69,7 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	c.connected = true
-	conn.PgConn().Frontend().SetMaxBodyLen(maxRow)
+	conn.PgConn().Frontend().SetMaxBodyLen(maxRowBytes)
 	for _, s := range c.session.set() {
 		if _, err := conn.Exec(ctx, s); err != nil {
 			closeNow(conn)

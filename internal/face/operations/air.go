@@ -15,7 +15,7 @@ func (d *Service) Interaction(c identity.Caller, user, channel, channelType stri
 	if err != nil {
 		return "", err
 	}
-	return d.AIR.Track(time.Now(), k, channelType)
+	return d.Reminders.Track(time.Now(), k, channelType)
 }
 
 // Interactions returns what is known of a session of interactions.
@@ -24,7 +24,7 @@ func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Ses
 	if err != nil {
 		return air.Session{}, err
 	}
-	s, ok := d.AIR.Session(time.Now(), k)
+	s, ok := d.Reminders.Session(time.Now(), k)
 	if !ok {
 		return s, noInteractions()
 	}
@@ -34,7 +34,7 @@ func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Ses
 // EndInteractions forgets a session of interactions.
 func (d *Service) EndInteractions(c identity.Caller, user, channel string) error {
 	k, err := d.sessionOf(c, user, channel)
-	if err == nil && !d.AIR.End(time.Now(), k) {
+	if err == nil && !d.Reminders.End(time.Now(), k) {
 		err = noInteractions()
 	}
 	return err

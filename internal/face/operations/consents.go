@@ -17,7 +17,7 @@ import (
 // Status is the present state of a subject's consent.
 type Status struct {
 	consent.Record           // the newest record
-	Now            time.Time // by the database's clock
+	Now            time.Time // the time by the database's clock
 }
 
 // Task is a requested partnership that waits for the agent's side.

@@ -20,8 +20,8 @@ import (
 // Limits of the remembered answers.
 const (
 	onceFor   = 24 * time.Hour
-	onceKeys  = 1000     // of one caller
-	onceBytes = 32 << 20 // of all callers: the one with the most bytes loses its oldest
+	onceKeys  = 1000     // how many keys are kept of one caller
+	onceBytes = 32 << 20 // bytes of all callers; beyond that, the caller with the most bytes loses its oldest answers
 
 	// LongestKey is what a key may have.
 	LongestKey = 200
@@ -31,23 +31,23 @@ const (
 // HTTP and MCP share them. They are lost with the process. The zero value is ready.
 type Answers struct {
 	mu    sync.Mutex
-	of    map[string]*callerAnswers // by caller
+	of    map[string]*callerAnswers // the answers of each caller
 	bytes int
 }
 
 // callerAnswers are the answers to one caller.
 type callerAnswers struct {
 	byKey map[string]*list.Element
-	order *list.List // of *Answer, oldest first
+	order *list.List // a list of *Answer, oldest first
 	bytes int
 }
 
 // Answer is the answer to a call with a key, or the call in progress.
 type Answer struct {
-	key   string
-	asked [sha256.Size]byte
-	at    time.Time
-	done  chan struct{} // closed when the call has been answered
+	key         string
+	requestHash [sha256.Size]byte
+	at          time.Time
+	done        chan struct{} // closed when the call has been answered
 
 	Response
 	known bool // the call succeeded, and its answer is kept
@@ -114,7 +114,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		element, ok := r.byKey[key]
 		if !ok {
 			a.of[caller] = r // dropping answers may have removed it
-			mine = &Answer{key: key, asked: sum, at: now, done: make(chan struct{})}
+			mine = &Answer{key: key, requestHash: sum, at: now, done: make(chan struct{})}
 			r.byKey[key] = r.order.PushBack(mine)
 			for r.order.Len() > onceKeys {
 				a.forget(caller, r.order.Front())
@@ -124,7 +124,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		}
 		known = element.Value.(*Answer)
 		a.mu.Unlock()
-		if known.asked != sum {
+		if known.requestHash != sum {
 			return nil, nil, KeyReused()
 		}
 		select {

@@ -15,11 +15,11 @@ import (
 type People struct {
 	List []registry.Person
 	More bool
-	Now  time.Time // by the database's clock
+	Now  time.Time // the time by the database's clock
 }
 
-// mostPeople is the size of the largest page.
-const mostPeople = 500
+// maxPeople is the size of the largest page.
+const maxPeople = 500
 
 // People returns subjects of the caller's database with the states of their consents: to admins.
 func (d *Service) People(ctx context.Context, c identity.Caller, f registry.PeopleFilter) (People, error) {
@@ -30,8 +30,8 @@ func (d *Service) People(ctx context.Context, c identity.Caller, f registry.Peop
 	if err != nil {
 		return People{}, err
 	}
-	if f.Most < 1 || f.Most > mostPeople {
-		f.Most = mostPeople
+	if f.Most < 1 || f.Most > maxPeople {
+		f.Most = maxPeople
 	}
 	for _, text := range []string{f.Text, f.After, string(f.Stream)} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > 512 {

@@ -30,9 +30,9 @@ type Service struct {
 	// Connect opens an agent's session through the proxy. The caller closes it.
 	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
 
-	AIR *air.Tracker
+	Reminders *air.Tracker
 
-	Answers Answers // to calls with an idempotency key
+	Answers Answers // answers to calls with an idempotency key
 
 	// Record records a call. No byte of an answer is sent before it has returned nil.
 	Record func(context.Context, audit.Call) error

@@ -19,7 +19,7 @@ import (
 
 // Source is the full text of a row. A value that is null, or no text, is nil.
 type Source struct {
-	Names  []string // of the fields, in the policy's order
+	Names  []string // the names of the fields, in the order of the policy
 	Values []*string
 	Body   string
 }

@@ -38,8 +38,8 @@ func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subjec
 	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(c.Database))
 }
 
-// Keys returns the keys of a subject's rows, by table: to admins.
-func (o *AdminService) Keys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
+// RowKeys returns the keys of a subject's rows, by table: to admins.
+func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}

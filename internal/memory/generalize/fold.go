@@ -11,19 +11,19 @@ import (
 
 // part is a part of a word: a run of letters or of digits, or one character of a script without spaces between words.
 type part struct {
-	start, end int    // in the text
-	joined     bool   // nothing is between it and the part before
-	before     string // the text between them, without invisible characters
-	upper      bool   // it begins with a capital letter
-	tag        bool   // it follows # or @
+	start, end      int    // the positions of the part in the text
+	followsDirectly bool   // the part follows the part before without a character in between
+	before          string // the text between them, without invisible characters
+	upper           bool   // the part begins with a capital letter
+	tag             bool   // the part follows # or @
 	// of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
 	caseless bool
 	script   script
 
 	plain      string // lower case, no marks
 	noDoubles  string // plain, with double letters once
-	expanded   string // with two letters for a letter with marks: ae for ä
-	lookalike  string // in the Latin letters that its characters look like
+	expanded   string // the part with two letters for a letter with marks: ae for ä
+	lookalike  string // the part in the Latin letters that its characters look like
 	latin      string // transliterated to Latin
 	phonetic   string // roughly by its sound
 	consonants string // its consonants, with * where vowels are or may be
@@ -148,11 +148,12 @@ func splitParts(text string) []part {
 			}
 			if !open {
 				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
-				cur = part{tag: tag, start: at, joined: joined && before.Len() == 0 &&
+				cur = part{tag: tag, start: at, followsDirectly: joined && before.Len() == 0 &&
 					len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false
-			} else if s != latin && s != digits { // a word of several scripts counts as one of the other script
+			} else if s != latin && s != digits {
+				// A word with letters of another script than Latin counts as a word of that script.
 				cur.script = s
 			}
 			runes = append(runes, r)

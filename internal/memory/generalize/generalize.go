@@ -20,16 +20,16 @@ import (
 
 // Subject is a person whom the source is about.
 type Subject struct {
-	ID      string   // as kind:name; the name counts as one of theirs
+	ID      string   // the id of the entity, as kind:name; the name counts as one of its names
 	Aliases []string // other names of the subject
 }
 
 // Input is what is judged.
 type Input struct {
-	SourceID string // must not stand in the text
+	SourceID string // the id of the source, which the text must not contain
 	Source   string // the private text
 	Subjects []Subject
-	Texts    []string // that are to be shared: the belief, and the note
+	Texts    []string // the texts to be shared: the belief and the note
 
 	// Corpus returns in how many of Documents texts, the source among them, a word in lower case occurs. Nil: not known,
 	// and every word of the source counts as rare.
@@ -62,7 +62,7 @@ type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
 	Kind    string `json:"kind"`           // name, source, date, place, contact, number, detail, overlap
-	Text    string `json:"text,omitempty"` // as the text has it
+	Text    string `json:"text,omitempty"` // the part of the text
 	Message string `json:"message"`
 	at      int
 }
@@ -72,7 +72,7 @@ type Report struct {
 	Verdict  string    `json:"verdict"` // blocked, warned, clear
 	Findings []Finding `json:"findings"`
 
-	Overlap float64 `json:"overlap"`     // of the text's words, how many the source has
+	Overlap float64 `json:"overlap"`     // the share of the text's words that the source also has
 	Run     int     `json:"longest_run"` // words that both have in one order
 }
 

@@ -12,7 +12,7 @@ import (
 type pattern struct {
 	part
 	kind      string // the kind of finding
-	wordCount int    // of which the name is made
+	wordCount int    // the number of words in the name
 	partCount int    // parts
 	whole     bool
 	stems     []stem
@@ -96,7 +96,7 @@ func patterns(kind, name string, id bool) []pattern {
 	for _, p := range parts {
 		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on both sides are names as well if
 		// they are long.
-		if len(groups) > 0 && (p.joined || p.script == unspaced && p.before == "" ||
+		if len(groups) > 0 && (p.followsDirectly || p.script == unspaced && p.before == "" ||
 			!strings.ContainsAny(p.before, " \t\n,;()")) {
 			groups[len(groups)-1] = append(groups[len(groups)-1], p)
 		} else {
@@ -115,7 +115,7 @@ func patterns(kind, name string, id bool) []pattern {
 		if len(g) > 1 && g[0].script != unspaced {
 			for _, one := range g {
 				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digits && !particles[one.plain] &&
-					!(id && roleWords[one.plain]) && !one.joined && !g[len(g)-1].joined {
+					!(id && roleWords[one.plain]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
 					out = append(out, pattern{part: one, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}

@@ -27,7 +27,7 @@ var places = sync.OnceValue(func() map[string]bool {
 func normalize(s string) string {
 	var b strings.Builder
 	for _, p := range splitParts(s) {
-		if b.Len() > 0 && !p.joined {
+		if b.Len() > 0 && !p.followsDirectly {
 			b.WriteByte(' ')
 		}
 		b.WriteString(p.plain)
@@ -64,7 +64,7 @@ func findPlaces(text string) []Finding {
 	for i := range parts {
 		name := ""
 		for j := i; j < len(parts) && j < i+4; j++ {
-			if name != "" && !parts[j].joined {
+			if name != "" && !parts[j].followsDirectly {
 				name += " "
 			}
 			name += parts[j].plain

@@ -29,8 +29,8 @@ var (
 	endingsOfAdjectives = words("mu ho ego emu go m meho")
 )
 
-// softened is how the end of a Slavic name changes before e and i.
-var softened = [][2]string{
+// softenedEndings is how the end of a Slavic name changes before e and i.
+var softenedEndings = [][2]string{
 	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {
 		"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
 	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
@@ -45,7 +45,8 @@ var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "о�
 
 const vowels = "aeiouyаеиоуыэюяі"
 
-// stems are the stems of a name in lower case and without marks.
+// stems returns the word stems to which inflection may add its endings. The name is in lower case and without
+// diacritics.
 func stems(name string) []stem {
 	var out []stem
 	add := func(text string, endings map[string]bool) {
@@ -63,7 +64,7 @@ func stems(name string) []stem {
 			add(before+"ь"+last, endingsAfterFleetingVowel)
 		}
 	}
-	for _, s := range softened {
+	for _, s := range softenedEndings {
 		if before, ok := strings.CutSuffix(name, s[0]); ok {
 			add(before+s[1], endingsAfterSoftening)
 		}

@@ -26,8 +26,8 @@ import (
 type AuditQuestion struct {
 	Subject string
 	ID      string
-	Kind    string // of the memory; "": as the id begins, else any
-	After   string // what Next of the report before says; "": from the first
+	Kind    string // the kind of the memory; "": the kind that its id begins with, else any kind
+	After   string // Next of the report before; "": the report starts with the first memory
 	Most    int    // memories of one report; 0: as many as there may be
 }
 
@@ -40,15 +40,16 @@ type AuditReport struct {
 
 // AuditedMemory is a memory without its text, and who sees it.
 type AuditedMemory struct {
-	ID             string   `json:"id"`
-	Kind           string   `json:"kind"`
-	Store          string   `json:"store"`
-	Owner          string   `json:"owner"`
-	Subjects       []string `json:"subject_ids"`              // for the owner; others get those for whom they may ask
-	OtherSubjects  int      `json:"other_subjects,omitempty"` // whose ids the report does not tell
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Store string `json:"store"`
+	Owner string `json:"owner"`
+	// the subjects of the memory; callers other than the owner get only subjects for whom they may ask
+	Subjects       []string `json:"subject_ids"`
+	OtherSubjects  int      `json:"other_subjects,omitempty"` // the number of subjects whose ids the report leaves out
 	Access         []string `json:"access_grants"`
 	Viewers        []Viewer `json:"sees"`
-	WithoutConsent []Viewer `json:"granted_without_consent"` // those to whom it is granted, and who do not see it
+	WithoutConsent []Viewer `json:"granted_without_consent"` // entities that have a grant of the memory and do not see it
 	History        []Event  `json:"history"`
 }
 
@@ -56,11 +57,11 @@ type AuditedMemory struct {
 type Viewer struct {
 	Entity   string      `json:"entity"`            // the word for everybody: anybody at all
 	Agents   []string    `json:"agents"`            // logins of the configuration with this entity
-	Context  string      `json:"context,omitempty"` // it sees it in this context only
+	Context  string      `json:"context,omitempty"` // the entity sees the memory in this context only
 	Through  string      `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
 	Grant    string      `json:"grant,omitempty"`   // what the memory is granted to
 	Consents []Agreement `json:"consents,omitempty"`
-	Missing  []string    `json:"missing_consent,omitempty"` // of whom no consent counts
+	Missing  []string    `json:"missing_consent,omitempty"` // the subjects without a consent that counts
 }
 
 // Agreement is a record of consent that lets somebody see a memory.
@@ -132,9 +133,9 @@ type record struct{ key, grantor, grantee, scope, given string }
 
 // candidate is an entity that may see a memory.
 type candidate struct {
-	entity     string // as the report names it
+	entity     string // the name of the entity in the report
 	agents     []string
-	ids        []string // the entity and its roles; of anybody: none
+	ids        []string // the entity and its roles; none if the candidate stands for everybody
 	attributes map[string]string
 }
 
@@ -301,7 +302,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	m := &storeRecords{contexts: map[string][]string{}}
 	rows, err := a.control.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
-			"pgconsent.privacy_consents($1) ORDER BY given, key", store) // of several that do, the first is told
+			"pgconsent.privacy_consents($1) ORDER BY given, key", store) // Of several such consents the report has the first.
 	if err == nil {
 		var r record
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
@@ -541,7 +542,7 @@ func (a auditor) report(ctx context.Context, caller string, r foundMemory, candi
 			}
 			shown = true
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
-				continue // it is among everybody
+				continue // the candidate for everybody covers it
 			}
 			out.Viewers = append(out.Viewers, a.viewer(c, in, r, visibleSubjects))
 			if in == "" {

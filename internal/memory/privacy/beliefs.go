@@ -17,13 +17,13 @@ type DerivedBelief struct {
 	Belief     AuditedMemory `json:"belief"` // who sees it, and what became of its grants
 	Text       string        `json:"text"`
 	Source     string        `json:"source"`                // the memory's id; it may be gone
-	SourceKind string        `json:"source_kind,omitempty"` // where the policy keeps it
+	SourceKind string        `json:"source_kind,omitempty"` // the kind under which the policy lists the source
 	Note       string        `json:"abstraction_note,omitempty"`
 	At         time.Time     `json:"at,omitzero"`  // when; zero: nobody noted it
 	By         string        `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
 }
 
-// DerivedBeliefs are the beliefs of a caller's, the newest first.
+// DerivedBeliefs are the beliefs of a caller, the newest first.
 type DerivedBeliefs struct {
 	List []DerivedBelief `json:"generalizations"`
 	Next string          `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`

@@ -9,10 +9,10 @@ import (
 
 // The bounds of what callers send.
 const (
-	maxID      = 256   // bytes
-	maxIDs     = 256   // in one list
-	maxContent = 65536 // bytes
-	maxReason  = 256   // characters
+	maxIDBytes          = 256   // bytes
+	maxIDs              = 256   // ids in one list
+	maxContentBytes     = 65536 // bytes
+	maxReasonCharacters = 256   // characters
 )
 
 // checkID checks an id: one word, without the special characters of SQL and JSON. Ids match as a whole.
@@ -23,8 +23,8 @@ func checkID(what, s string) error {
 		return fail(Validation, hint, "%s is not valid UTF-8", what)
 	case s == "":
 		return fail(Validation, hint, "%s is empty", what)
-	case len(s) > maxID:
-		return fail(Validation, hint, "%s is longer than %d bytes", what, maxID)
+	case len(s) > maxIDBytes:
+		return fail(Validation, hint, "%s is longer than %d bytes", what, maxIDBytes)
 	case strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) ||
 			strings.ContainsRune("\"'`\\,;()[]{}<>$", r)
@@ -66,11 +66,11 @@ func checkText(what, s string, most int) error {
 
 // checkReason checks the reason of a change.
 func checkReason(s string) error {
-	if err := checkText("the reason", s, 4*maxReason); err != nil {
+	if err := checkText("the reason", s, 4*maxReasonCharacters); err != nil {
 		return err
 	}
-	if utf8.RuneCountInString(s) > maxReason || strings.ContainsFunc(s, unicode.IsControl) {
-		return fail(Validation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReason)
+	if utf8.RuneCountInString(s) > maxReasonCharacters || strings.ContainsFunc(s, unicode.IsControl) {
+		return fail(Validation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReasonCharacters)
 	}
 	return nil
 }

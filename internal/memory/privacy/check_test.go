@@ -38,8 +38,8 @@ func checks(t *testing.T, what string, err error, passes bool) {
 func TestIDsAreOneWord(t *testing.T) {
 	cases := map[string]bool{
 		"human:sean": true, "role:vet": true, "si:my-project": true, "a@b.c/d_e": true, "*": true, "小黑": true, "x": true,
-		strings.Repeat("x", maxID): true, strings.Repeat("x", maxID+1): false,
-		strings.Repeat("é", maxID/2): true, strings.Repeat("é", maxID/2) + "x": false, // bytes are counted
+		strings.Repeat("x", maxIDBytes): true, strings.Repeat("x", maxIDBytes+1): false,
+		strings.Repeat("é", maxIDBytes/2): true, strings.Repeat("é", maxIDBytes/2) + "x": false, // bytes are counted
 		"": false, "human:\xff": false,
 	}
 	for _, no := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
@@ -79,8 +79,8 @@ func TestTextsAndReasons(t *testing.T) {
 	}
 	for s, passes := range map[string]bool{
 		"": true, "the vet has moved": true, "a\nb": false, "a\tb": false, "a\x00": false, "\xff": false,
-		strings.Repeat("x", maxReason+1): false, strings.Repeat("é", maxReason+1): false,
-		strings.Repeat("é", maxReason): true, strings.Repeat("𝄞", maxReason): true, // characters are counted
+		strings.Repeat("x", maxReasonCharacters+1): false, strings.Repeat("é", maxReasonCharacters+1): false,
+		strings.Repeat("é", maxReasonCharacters): true, strings.Repeat("𝄞", maxReasonCharacters): true, // characters are counted
 	} {
 		checks(t, fmt.Sprintf("a reason %q", s), checkReason(s), passes)
 	}

@@ -26,7 +26,7 @@ type Consent struct {
 
 // ConsentRequest is a consent to record, or to revoke.
 type ConsentRequest struct {
-	ID      string // of a record, to revoke it
+	ID      string // the id of the record to revoke
 	Grantor string // "": the caller; another: somebody for whom the caller speaks
 	Grantee string
 	Scope   string // a memory, a context; "": everything
@@ -42,7 +42,7 @@ func (g ConsentRequest) check(revoke bool) error {
 		checkOptionalID("the scope", g.Scope), checkOptionalID("the store", g.Store))
 }
 
-// RecordConsent records a consent of the caller's, or as the guardian of somebody.
+// RecordConsent records a consent of the caller, or as the guardian of somebody.
 func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*Consent, error) {
 	if err := g.check(false); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 		return nil, err
 	}
 	if len(found) > 0 {
-		found[0].Repeated, found[0].For = true, g.forWhom(s)
+		found[0].Repeated, found[0].For = true, g.grantorUnlessCaller(s)
 		return &found[0], nil
 	}
 	columns, values := []string{x.Store, x.Grantee}, []any{store, g.Grantee}
@@ -78,7 +78,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !isStamped(t.Write.Stamps, x.Grantor) {
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
-	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.forWhom(s)}
+	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.grantorUnlessCaller(s)}
 	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
 		placeholders(len(columns))+") RETURNING "+
 		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).
@@ -89,7 +89,7 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	return out, nil
 }
 
-// WithdrawConsent revokes a consent of the caller's, or of somebody for whom it speaks.
+// WithdrawConsent revokes a consent of the caller, or of somebody for whom it speaks.
 func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g ConsentRequest) ([]Consent, error) {
 	if err := g.check(true); err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (g ConsentRequest) scope(s *session) string {
 	return g.Scope
 }
 
-func (g ConsentRequest) forWhom(s *session) string {
+func (g ConsentRequest) grantorUnlessCaller(s *session) string {
 	if g.Grantor == s.entity {
 		return ""
 	}

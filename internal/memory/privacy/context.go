@@ -26,10 +26,11 @@ type Context struct {
 type ContextRequest struct {
 	Context      string
 	Store        string   // "": the caller's own
-	Participants []string // of a new context; or to be added, which is for its owner
-	Access       []string // of a new context: what new memories are granted to; nil: its participants and itself
-	Role         string   // as whom; the credential says which roles the caller has
-	Reason       string
+	Participants []string // the participants of a new context, or participants that the owner adds
+	// the entities that new memories in a new context are granted to; nil: the context and its participants
+	Access []string
+	Role   string // the role that the caller takes; its credential says which roles it has
+	Reason string
 }
 
 // EnteredContext is a context that can be entered, and how.
@@ -39,7 +40,7 @@ type EnteredContext struct {
 	Added    []string `json:"added"` // participants that were not there
 	Role     string   `json:"role,omitempty"`
 	RoleHeld *bool    `json:"role_held,omitempty"` // false: the credential does not have it, and it gives nothing
-	Setting  string   `json:"sql"`                 // how a connection of SQL enters it
+	Setting  string   `json:"sql"`                 // the SQL by which a connection enters the context
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -106,7 +107,7 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 		if x.Defaults.Column != "" {
 			c.Access, _ = decode(x.Defaults, access)
 		}
-		if len(c.Access) == 0 { // as new memories inherit
+		if len(c.Access) == 0 { // the context takes the grants that new memories inherit
 			c.Access = append(slices.Clone(c.Participants), c.Name)
 		}
 		if c.Participants == nil {

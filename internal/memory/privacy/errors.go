@@ -36,13 +36,13 @@ const (
 	Refused    = "PrivacyRefusedError" // by the policy or the proxy, for another reason: the SQLSTATE says which
 )
 
-var codes = map[string]sqlstate.Code{
+var codesByName = map[string]sqlstate.Code{
 	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege,
 	Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
 }
 
 func fail(name, hint, format string, args ...any) *Error {
-	return &Error{name, sqlstate.New(codes[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).
+	return &Error{name, sqlstate.New(codesByName[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).
 		WithHint("%s", hint)}
 }
 

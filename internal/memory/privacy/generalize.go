@@ -15,25 +15,25 @@ import (
 
 // The bounds of the texts by which a belief is judged.
 const (
-	maxBelief  = 16384   // bytes
-	maxNote    = 4096    // bytes
-	maxTexts   = 2000    // of the caller's other memories, by which words count as rare
-	maxRead    = 4 << 20 // bytes of them
-	maxAliases = 1000    // of those whom the source is about
+	maxBeliefBytes = 16384   // bytes
+	maxNoteBytes   = 4096    // bytes
+	maxTexts       = 2000    // other memories of the caller, which show what words are rare
+	maxReadBytes   = 4 << 20 // bytes of those memories
+	maxAliases     = 1000    // aliases of the entities that the source is about
 )
 
 // Generalization is a request to draw a belief from a private memory.
 type Generalization struct {
 	Source  string // the memory's id
-	Kind    string // of the source; "": as its id begins, else any
+	Kind    string // the kind of the source; "": the kind that its id begins with, else any kind
 	Belief  string
-	Note    string   // how it was abstracted
+	Note    string   // how the belief was abstracted
 	Access  []string // nil: what the context gives; empty: nobody
 	Context string
 	Reason  string
 
 	Accept bool // accept words that may be a form of a name but are not certain to be one
-	Check  bool // only judge the text
+	Check  bool // the call only judges the text
 }
 
 // Generalized is the result.
@@ -84,8 +84,8 @@ func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generaliz
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(checkID("the source", g.Source), checkText("the belief", g.Belief, maxBelief),
-		checkText("the note", g.Note, maxNote)); err != nil {
+	if err := firstError(checkID("the source", g.Source), checkText("the belief", g.Belief, maxBeliefBytes),
+		checkText("the note", g.Note, maxNoteBytes)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(g.Belief) == "" {
@@ -280,7 +280,7 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 	bytes := len(src.content)
 	for _, m := range s.privacy.Memories {
 		left := maxTexts - corpus.Documents()
-		if left <= 0 || bytes > maxRead {
+		if left <= 0 || bytes > maxReadBytes {
 			break
 		}
 		key := catalog.QuoteIdent(m.Key)
@@ -289,7 +289,7 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 		if err != nil {
 			return fromDatabase(err)
 		}
-		for rows.Next() && bytes <= maxRead {
+		for rows.Next() && bytes <= maxReadBytes {
 			var id, content *string
 			if err := rows.Scan(&id, &content); err != nil {
 				rows.Close()

@@ -55,7 +55,7 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(checkText("the content", n.Content, maxContent), checkOptionalID("the store", n.Store),
+	if err := firstError(checkText("the content", n.Content, maxContentBytes), checkOptionalID("the store", n.Store),
 		checkOptionalID("the source", n.Source), checkOptionalID("the memory that it was told from",
 			n.ToldFrom)); err != nil {
 		return nil, err

@@ -20,11 +20,13 @@ import (
 
 // Service works on one database. It is safe for concurrent use.
 type Service struct {
-	Policy           func() *policy.Policy                                     // the active one; nil: there is none
-	ConnectCaller    func(context.Context, identity.Caller) (*pgx.Conn, error) // as the caller, through the proxy
-	AgentAttributes  func() map[string]map[string]string                       // the attributes of the agents of this database
-	ConnectControl   func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
-	ConnectAgentRole func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
+	Policy        func() *policy.Policy                                     // the active one; nil: there is none
+	ConnectCaller func(context.Context, identity.Caller) (*pgx.Conn, error) // connects as the caller, through the proxy
+	// the attributes of the agents of this database
+	AgentAttributes func() map[string]map[string]string
+	ConnectControl  func(context.Context) (*pgx.Conn, error) // connects as the control role, for Audit
+	// connects as the agent's role, past the proxy, for Audit
+	ConnectAgentRole func(context.Context) (*pgx.Conn, error)
 
 	// how long a call waits for a row that another transaction has locked; 0: 5 s, less than the timeout of the API, which
 	// could not tell the result

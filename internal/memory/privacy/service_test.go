@@ -157,7 +157,7 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"add: consent":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Consent: bad})),
 		"add: access":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Access: bad})),
 		"add: no content":    only(d.AddMemory(ctx, c, NewMemory{Content: " \n"})),
-		"add: much content":  only(d.AddMemory(ctx, c, NewMemory{Content: strings.Repeat("x", maxContent+1)})),
+		"add: much content":  only(d.AddMemory(ctx, c, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
 		"add: store":         only(d.AddMemory(ctx, c, NewMemory{Content: "x", Store: quoted})),
 		"add: source":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Source: quoted})),
 		"add: told":          only(d.AddMemory(ctx, c, NewMemory{Content: "x", ToldFrom: quoted})),
@@ -197,9 +197,9 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"generalize: no source": only(d.Generalize(ctx, c, Generalization{Belief: "x"})),
 		"generalize: empty":     only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
 		"generalize: long": only(d.Generalize(ctx, c, Generalization{Source: "x",
-			Belief: strings.Repeat("x", maxBelief+1)})),
+			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
 		"generalize: long note": only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "x",
-			Note: strings.Repeat("x", maxNote+1)})),
+			Note: strings.Repeat("x", maxNoteBytes+1)})),
 		"generalize: access": only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
 	} {
 		refused(t, what, err, Validation, "PC422")

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// maxAudited is how many memories are read to find subjects.
-const maxAudited = 2000
+// maxAuditedSubjects is how many memories are read to find subjects.
+const maxAuditedSubjects = 2000
 
 // AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most so many: itself, those of
 // whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a memory about them are
@@ -27,7 +27,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 		return nil, false, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	rows, err := auditor{control: control}.rows(ctx, caller, "", "", "", nil, maxAudited)
+	rows, err := auditor{control: control}.rows(ctx, caller, "", "", "", nil, maxAuditedSubjects)
 	if err != nil {
 		return nil, false, err
 	}
@@ -40,7 +40,7 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	if more = len(rows) == maxAudited || len(all) > most; len(all) > most {
+	if more = len(rows) == maxAuditedSubjects || len(all) > most; len(all) > most {
 		all = all[:most]
 	}
 	return all, more, nil

@@ -27,7 +27,7 @@ type anchor struct {
 	key  Key
 	next int
 	last Head
-	sync time.Time // when it was made durable
+	sync time.Time // when the anchor was made durable
 }
 
 const (

@@ -86,8 +86,9 @@ type Decision struct {
 	Path        string            `json:"path,omitempty"` // rls: row security | signed
 	Policy      string            `json:"policy"`
 	Catalog     string            `json:"catalog"`
-	Epoch       int64             `json:"epoch"` // of consent: every change up to it was visible to the statement
-	Signed      bool              `json:"signed"`
+	// the epoch of consent: every change up to it was visible to the statement
+	Epoch  int64 `json:"epoch"`
+	Signed bool  `json:"signed"`
 }
 
 // Contract is the decision of one contract about a statement, by the value of the attribute that it depends on.
@@ -105,7 +106,8 @@ type Outcome struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SQLState string `json:"sqlstate"`
-	Keys     []Keys `json:"keys,omitempty"` // for tables whose keys the policy has recorded
+	// the keys of returned rows of the tables for which the policy says audit: { keys: true }
+	Keys []Keys `json:"keys,omitempty"`
 }
 
 // Keys are the rows of a table that may be in an answer.

@@ -9,9 +9,9 @@ type Call struct {
 	Agent     string   `json:"agent,omitempty"` // the login of the role agent
 	Database  string   `json:"database"`
 	Operation string   `json:"operation"`           // a fixed name such as consent.history, never a path with values
-	Written   bool     `json:"written,omitempty"`   // it may change something
+	Written   bool     `json:"written,omitempty"`   // the call may change data
 	About     []string `json:"about,omitempty"`     // references to the persons it is about
-	Everybody bool     `json:"everybody,omitempty"` // it is about all persons of the database
+	Everybody bool     `json:"everybody,omitempty"` // the call is about all persons of the database
 	Outcome   string   `json:"outcome"`             // done | refused | failed
 	Code      string   `json:"code,omitempty"`      // the SQLSTATE or the name of what refused it
 }

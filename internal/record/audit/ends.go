@@ -10,7 +10,7 @@ import (
 
 // Ends are the oldest and the newest record of a chain.
 type Ends struct {
-	Records       uint64    // from the oldest to the newest
+	Records       uint64    // the number of records from the oldest to the newest
 	Oldest        time.Time // when the oldest record was made; zero: there is none
 	SecondSegment time.Time // when the first record of the second segment was made; zero: there are fewer than two segments
 	Newest        time.Time

@@ -57,7 +57,7 @@ type position struct {
 	segment int
 	size    int64
 	seq     uint64
-	hash    string // of the record before
+	hash    string // the hash of the record before
 }
 
 // fileSink writes the chain to files. Everything up to durable has been synced; pending is what was written since.
@@ -271,7 +271,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	w.at, w.durable, w.oldest, w.pending, w.startRecords = next, next, time.Time{}, reuse(lines), nil
+	w.at, w.durable, w.oldest, w.pending, w.startRecords = next, next, time.Time{}, reusableBuffer(lines), nil
 	w.writeHead(w.durable)
 	return oldest, nil
 }
@@ -282,7 +282,7 @@ func (w *fileSink) rotate() error {
 		if err := w.f.Sync(); err != nil {
 			return err
 		}
-		w.durable, w.oldest, w.pending = w.at, time.Time{}, reuse(w.pending)
+		w.durable, w.oldest, w.pending = w.at, time.Time{}, reusableBuffer(w.pending)
 	}
 	old := w.f
 	was := w.at
@@ -326,15 +326,15 @@ func (w *fileSink) reopen() error {
 	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
 		return err
 	}
-	w.durable, w.pending, w.oldest = w.at, reuse(w.pending), time.Time{}
+	w.durable, w.pending, w.oldest = w.at, reusableBuffer(w.pending), time.Time{}
 	return nil
 }
 
 // maxKeptLines is the largest buffer that is reused.
 const maxKeptLines = 1 << 20
 
-// reuse returns a buffer for the next lines, unless it has grown large.
-func reuse(lines []byte) []byte {
+// reusableBuffer returns a buffer for the next lines, unless it has grown large.
+func reusableBuffer(lines []byte) []byte {
 	if cap(lines) > maxKeptLines {
 		return nil
 	}

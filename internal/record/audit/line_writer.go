@@ -15,7 +15,7 @@ const genesis = "000000000000000000000000000000000000000000000000000000000000000
 // lineWriter encodes records as lines of the log. It reuses its buffers, and is used by one goroutine.
 type lineWriter struct {
 	kid string    // "": lines have no codes
-	mac hash.Hash // of the key
+	mac hash.Hash // the MAC with the key of the audit
 	sum [sha256.Size]byte
 }
 

@@ -57,20 +57,20 @@ type Ticket struct {
 	at       time.Time
 	text     *[]byte       // the encoded members, without the first two of an outcome; nil: they are in body
 	body     any           // record of a rare kind
-	session  string        // of a decision
-	decision *Ticket       // of an outcome
+	session  string        // the session that a decision belongs to
+	decision *Ticket       // the decision that an outcome belongs to
 	waits    bool          // a goroutine waits in Release; a record that cannot be written is dropped with an error
-	dropped  bool          // it will never be written, and neither will its outcome
-	state    atomic.Int32  // pending, givenUp (the waiter timed out) or written
+	dropped  bool          // neither the record nor its outcome will ever be written
+	state    atomic.Int32  // pending, ticketGivenUp (the waiter timed out) or written
 	seq      uint64        // set by the writer before resolved is closed
 	resolved chan struct{} // closed when err is known; nil if nobody waits
 	err      *sqlstate.Error
 }
 
 const (
-	pending int32 = iota
-	givenUp
-	written
+	ticketPending int32 = iota
+	ticketGivenUp
+	ticketWritten
 )
 
 // Open locks the directory, sets aside an incomplete last record of a crash, and starts the writing goroutine.
@@ -252,7 +252,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 		t.resolved = make(chan struct{})
 	}
 	if l.cfg.Mode == Off {
-		t.state.Store(written)
+		t.state.Store(ticketWritten)
 		t.wake()
 		return t
 	}
@@ -333,10 +333,10 @@ func (t *Ticket) Release() *sqlstate.Error {
 		return t.err
 	case <-timer.C:
 	}
-	if t.state.CompareAndSwap(pending, givenUp) {
+	if t.state.CompareAndSwap(ticketPending, ticketGivenUp) {
 		t.log.failed(1)
 	}
-	if t.state.Load() == written {
+	if t.state.Load() == ticketWritten {
 		<-t.resolved // closed at once
 		return t.err
 	}
@@ -349,7 +349,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		return t.err
 	}
 	var late <-chan time.Time // made only when there is something to wait for, which is rare
-	for t.state.Load() != written {
+	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
 		err, oldest, synced := l.broken, l.oldest, l.synced
 		l.mu.Unlock()
@@ -499,7 +499,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	}
 	for _, t := range batch {
 		switch {
-		case t.state.Load() == givenUp, t.decision != nil && t.decision.dropped:
+		case t.state.Load() == ticketGivenUp, t.decision != nil && t.decision.dropped:
 			t.dropped = true // the statement was refused, and so there is no outcome
 		default:
 			group = append(group, t)
@@ -519,7 +519,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have
 		// 58030.
-		t.state.CompareAndSwap(pending, written)
+		t.state.CompareAndSwap(ticketPending, ticketWritten)
 		t.release()
 		t.wake()
 	}

@@ -12,10 +12,10 @@ type Observation struct {
 	Tables      []string `json:"tables"`             // observed ones that it reads or writes
 	Hidden      []string `json:"hidden,omitempty"`   // columns that would not exist, as table.column
 	Masked      []string `json:"masked,omitempty"`   // columns whose values would be masked
-	SQLState    string   `json:"sqlstate,omitempty"` // of the refusal that it would have met
+	SQLState    string   `json:"sqlstate,omitempty"` // the SQLSTATE of the refusal that the statement would have met
 	Reason      string   `json:"reason,omitempty"`
 	Contract    string   `json:"contract,omitempty"` // the first that would have refused it
-	Rows        int64    `json:"rows"`               // that it returned, or changed
+	Rows        int64    `json:"rows"`               // the rows that the statement returned or changed
 
 	Compared *Comparison `json:"compared,omitempty"`
 	Skipped  string      `json:"skipped,omitempty"` // why this execution was not compared
@@ -23,8 +23,8 @@ type Observation struct {
 
 // Comparison has the result of running a statement twice in one snapshot: as it was, and as the policy would have it.
 type Comparison struct {
-	Rows    int64 `json:"rows"`    // without the policy
-	Visible int64 `json:"visible"` // with it
+	Rows    int64 `json:"rows"`    // the rows without the policy
+	Visible int64 `json:"visible"` // the rows that the policy would show
 	Differs bool  `json:"differs"` // the answers are not the same rows
 }
 

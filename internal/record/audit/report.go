@@ -6,10 +6,10 @@ type SubjectReport struct {
 	About    string `json:"about,omitempty"`   // a reference to the person; left out: the person is unknown
 	Database string `json:"database"`          // the database whose rows and registry it uses
 	Format   string `json:"format,omitempty"`  // json | html
-	Data     bool   `json:"data,omitempty"`    // it includes a copy
+	Data     bool   `json:"data,omitempty"`    // the report includes a copy of the rows
 	Found    bool   `json:"found"`             // false: the person is unknown, and there is no report
 	Records  uint64 `json:"records,omitempty"` // number of records in the logs that were read
-	Intact   bool   `json:"intact"`            // those logs verify
+	Intact   bool   `json:"intact"`            // those logs verify without faults
 }
 
 // SubjectReport queues the record and returns at once. The report may be handed out when [Ticket.Release] has returned

@@ -13,21 +13,21 @@ import (
 
 // Material has everything that a report is made from.
 type Material struct {
-	Subject    string
-	Database   string
-	Now        time.Time
-	By         string // who made it
-	Controller string
-	Contact    string
-	Duration   time.Duration // of TEMPORARY; 0: the default
-	Renewal    bool          // interactions renew TEMPORARY
+	Subject           string
+	Database          string
+	Now               time.Time
+	By                string // who made it
+	Controller        string
+	Contact           string
+	Duration          time.Duration // how long a TEMPORARY consent lasts; 0: the default
+	InteractionsRenew bool          // an interaction renews a TEMPORARY consent
 
-	Current   []consent.Record // newest record of each consent; empty: the registry does not know the subject
-	History   []consent.Record // oldest first
-	Stated    []Stated         // consents in tables of the application's own
-	Rows      []Rows
-	Retrieved *Collector
-	Logs      []Log
+	Current        []consent.Record // newest record of each consent; empty: the registry does not know the subject
+	History        []consent.Record // oldest first
+	StatedConsents []Stated         // consents in tables of the application's own
+	Rows           []Rows
+	Retrievals     *Collector
+	Logs           []Log
 }
 
 // Assemble makes the report. The error for a subject of whom nothing is known, in the registry or in a table, is a
@@ -37,7 +37,7 @@ func Assemble(m Material) (*Report, error) {
 	for _, r := range m.Rows {
 		rows += r.Count
 	}
-	if len(m.History) == 0 && len(m.Current) == 0 && len(m.Stated) == 0 && rows == 0 {
+	if len(m.History) == 0 && len(m.Current) == 0 && len(m.StatedConsents) == 0 && rows == 0 {
 		return nil, consent.NewNotFound()
 	}
 	r := &Report{
@@ -54,8 +54,8 @@ func Assemble(m Material) (*Report, error) {
 			r.Controller.Name = rec.Controller
 		}
 	}
-	if m.Retrieved != nil {
-		m.Retrieved.fill(r)
+	if m.Retrievals != nil {
+		m.Retrievals.fill(r)
 	}
 	if r.Retrievals.List == nil {
 		r.Retrievals.List = []Retrieval{}
@@ -111,7 +111,7 @@ func (m Material) consents(r *Report) {
 			categories[c] = true
 		}
 	}
-	for _, s := range m.Stated {
+	for _, s := range m.StatedConsents {
 		r.Active = r.Active || s.Active
 		r.LawfulBasis, r.Retention = append(r.LawfulBasis, s.basis()), append(r.Retention, s.retention())
 		standing = append(standing, s.text())
@@ -128,8 +128,8 @@ func (m Material) consents(r *Report) {
 		r.ConsentState = "No consent is active: " + strings.Join(standing, "; ") + "."
 	}
 	used := map[string]uint64{}
-	if m.Retrieved != nil {
-		used = m.Retrieved.purposes
+	if m.Retrievals != nil {
+		used = m.Retrievals.purposes
 	}
 	for p := range used {
 		purposes[p] = purposes[p] || false
@@ -226,7 +226,7 @@ func (m Material) retention(rec consent.Record) Retention {
 		}
 		out.Until = optionalTime(rec.ExpiresAt)
 		out.Period = "Until the consent expires, then deleted in full."
-		if m.Renewal {
+		if m.InteractionsRenew {
 			out.Period = fmt.Sprintf("%d days from the last interaction, then deleted in full.", int(length.Hours()/24))
 		}
 	case active && rec.Stream == consent.Partnered:
@@ -367,7 +367,7 @@ func (m Material) limits() []string {
 			"There may have been none.",
 		"Rows that others than pgconsent have deleted cannot be recognised in older records.",
 	}
-	if m.Retrieved == nil || len(m.Logs) == 0 {
+	if m.Retrievals == nil || len(m.Logs) == 0 {
 		out = append(out, "No audit log was read: retrievals are unknown.")
 	}
 	for _, l := range m.Logs {

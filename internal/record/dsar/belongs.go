@@ -65,7 +65,7 @@ type linkCollector struct {
 	links       map[catalog.Name][]Link
 	relations   map[catalog.Name]*catalog.Relation
 	visited     map[catalog.Name]bool               // tables whose links are or were collected
-	selfOrigins map[catalog.Name][]predicate.Origin // tables whose rows are made from rows of their own
+	selfOrigins map[catalog.Name][]predicate.Origin // tables whose rows are made from other rows of the same table
 }
 
 // eachNode visits the nodes that are conditions on the row itself.

@@ -22,7 +22,7 @@ type FaceCall struct {
 	You       bool      `json:"by_subject"` // the subject was the caller
 	Operation string    `json:"operation"`
 	Written   bool      `json:"changes"`
-	Everybody bool      `json:"everybody"` // it was about all persons
+	Everybody bool      `json:"everybody"` // the call was about all persons
 	Outcome   string    `json:"outcome"`
 	Log       string    `json:"log"`
 	Record    uint64    `json:"record"`

@@ -121,7 +121,7 @@ func TestWhoHadWhat(t *testing.T) {
 	if read.Problem != "" || read.Records == 0 {
 		t.Fatalf("%+v", read)
 	}
-	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrieved: c,
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrievals: c,
 		Logs: []dsar.Log{read.Log("audit")}})
 	if err != nil {
 		t.Fatal(err)
@@ -133,11 +133,11 @@ func TestWhoHadWhat(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"a exact  [[2]] true ESSENTIAL, STATISTICAL",
-		"b possible " + dsar.WhyNotRecorded + " [] false ",
-		"b possible " + dsar.WhyNotExact + " [] false ",
+		"b possible " + dsar.ReasonNotRecorded + " [] false ",
+		"b possible " + dsar.ReasonNotExact + " [] false ",
 		"d exact  [[1]] false ",
-		"d possible " + dsar.WhyNotFinished + " [] false ",
-		`q"uoted possible ` + dsar.WhyNotRecorded + " [] false ",
+		"d possible " + dsar.ReasonNotFinished + " [] false ",
+		`q"uoted possible ` + dsar.ReasonNotRecorded + " [] false ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -149,14 +149,14 @@ func TestWhoHadWhat(t *testing.T) {
 	// Keys of rows that were deleted since can be told no more.
 	c = &dsar.Collector{Rows: mine, Commit: key.Committer, Deleted: time.Now()}
 	scan(t, dir, c)
-	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
+	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c})
 	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
 	// Without the audit's key nothing is exact, and nothing is left out.
 	c = &dsar.Collector{Rows: mine, MostPossible: 2}
 	scan(t, dir, c)
-	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
+	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c})
 	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
 		t.Errorf("%+v", keyless.Retrievals)
 	}
@@ -191,7 +191,7 @@ func TestLogThatDoesNotHold(t *testing.T) {
 			if read.Problem == "" {
 				t.Error("nothing was found")
 			}
-			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c, Logs: []dsar.Log{read.Log("audit")}})
 			if !strings.Contains(strings.Join(r.Limits, "\n"), "fails verification") || r.Logs[0].Intact {
 				t.Errorf("%+v", r.Limits)
 			}
@@ -231,7 +231,7 @@ func TestCalls(t *testing.T) {
 	if err != nil || read.Problem != "" {
 		t.Fatal(err, read.Problem)
 	}
-	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c, Logs: []dsar.Log{read.Log("audit")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func story(now int, withdrawn bool) dsar.Material {
 		Details: consent.Details{Grantor: "ada", By: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
 			Reason: "wants help", Evidence: "form 7"}}
 	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), By: "officer", Controller: "Example GmbH",
-		Renewal: true, Rows: mine, History: []consent.Record{given}}
+		InteractionsRenew: true, Rows: mine, History: []consent.Record{given}}
 	if withdrawn {
 		w := given
 		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.Withdrawn, nil, nil
@@ -327,8 +327,8 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 		{story(14, false), false, "No consent is active: TEMPORARY expired since 2026-01-15 12:00:00 UTC."},
 		{story(6, true), false, "No consent is active: TEMPORARY withdrawn since 2026-01-04 12:00:00 UTC."},
 		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
-		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine, Stated: stated(true)}, true, "Consent is active: public.notes says consent granted."},
-		{dsar.Material{Subject: "ada", Now: at(1), Stated: stated(false)}, false, "No consent is active: public.notes says consent granted."},
+		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine, StatedConsents: stated(true)}, true, "Consent is active: public.notes says consent granted."},
+		{dsar.Material{Subject: "ada", Now: at(1), StatedConsents: stated(false)}, false, "No consent is active: public.notes says consent granted."},
 	} {
 		r, err := dsar.Assemble(c.m)
 		if err != nil || r.Active != c.active || r.ConsentState != c.standing {
@@ -485,8 +485,8 @@ func TestSchema(t *testing.T) {
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2},
 	})
 	full := story(1, false)
-	full.Retrieved = &dsar.Collector{Rows: mine, Commit: key.Committer}
-	full.Logs = []dsar.Log{scan(t, dir, full.Retrieved).Log("audit")}
+	full.Retrievals = &dsar.Collector{Rows: mine, Commit: key.Committer}
+	full.Logs = []dsar.Log{scan(t, dir, full.Retrievals).Log("audit")}
 	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := story(1, false)
 	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.Anonymous, at(0)
@@ -528,8 +528,8 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	m.Current = m.History[:1]
 	dir := t.TempDir()
 	write(t, dir, []ran{{agent: evil, session: "s1", table: "public.notes", verdict: "allow", rows: 2, purpose: evil}})
-	m.Retrieved = &dsar.Collector{}
-	read := scan(t, dir, m.Retrieved)
+	m.Retrievals = &dsar.Collector{}
+	read := scan(t, dir, m.Retrievals)
 	read.Problem = evil
 	m.Logs = []dsar.Log{read.Log(evil)}
 	m.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1,

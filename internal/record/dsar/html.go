@@ -14,8 +14,8 @@ import (
 //go:embed report.html.tmpl
 var pageText string
 
-// longestTable is how many lines a table of the page has; the JSON report has all.
-const longestTable = 200
+// maxTableRows is how many lines a table of the page has; the JSON report has all.
+const maxTableRows = 200
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"instant": Instant,
@@ -68,15 +68,15 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"newest": func(all []Retrieval) []Retrieval {
 		out := slices.Clone(all)
 		slices.Reverse(out)
-		return out[:min(len(out), longestTable)]
+		return out[:min(len(out), maxTableRows)]
 	},
 	"newest_calls": func(all []FaceCall) []FaceCall {
 		out := slices.Clone(all)
 		slices.Reverse(out)
-		return out[:min(len(out), longestTable)]
+		return out[:min(len(out), maxTableRows)]
 	},
-	"more_calls": func(all []FaceCall) int { return max(0, len(all)-longestTable) },
-	"more":       func(all []Retrieval) int { return max(0, len(all)-longestTable) },
+	"more_calls": func(all []FaceCall) int { return max(0, len(all)-maxTableRows) },
+	"more":       func(all []Retrieval) int { return max(0, len(all)-maxTableRows) },
 	"days":       func(all []Day) []Day { return all[max(0, len(all)-31):] },
 	"row":        func(j json.RawMessage) string { return string(j) },
 }).Parse(pageText))

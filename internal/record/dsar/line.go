@@ -16,7 +16,7 @@ type line struct {
 	prev, hash []byte
 	kid, mac   []byte // id of the key, and the code; empty: none
 	kind       string
-	body       []byte // from the first member that depends on the kind
+	body       []byte // the rest of the line, from the first member that depends on the kind
 	whole      []byte
 }
 

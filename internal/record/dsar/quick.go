@@ -52,7 +52,7 @@ func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
 		}
 	}
 	// Contracts have verdicts, too: only if no verdict in the line is deny, the decision's is known to be allow.
-	if bytes.Contains(b, []byte(`"verdict":"deny"`)) || !bytes.Contains(b, allowed) {
+	if bytes.Contains(b, []byte(`"verdict":"deny"`)) || !bytes.Contains(b, allowedVerdict) {
 		return r, nil, false
 	}
 	r.Verdict = "allow"

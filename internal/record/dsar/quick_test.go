@@ -99,7 +99,7 @@ func TestQuickIsSlow(t *testing.T) {
 			d.Contracts = []contract{{some(), []string{"allow", "deny"}[random.IntN(2)]}}
 		}
 		whole = record("decision", d)
-		if !bytes.Contains(whole, allowed) { // which is looked for first
+		if !bytes.Contains(whole, allowedVerdict) { // which is looked for first
 			continue
 		}
 		quick, names, ok := quickDecision(body(whole, "decision"))

@@ -13,7 +13,7 @@ import (
 type Rows struct {
 	Table Table
 	Key   []string   // columns of its primary key; empty: it has none
-	Keys  [][]string // as PostgreSQL prints them
+	Keys  [][]string // the keys as PostgreSQL prints them
 	Count int
 	Copy  [][]byte // JSON, if a copy was asked for
 }
@@ -23,11 +23,11 @@ type Commit func(session, table string) func(key ...string) string
 
 // Reasons why it is not known whether a statement returned the subject's rows.
 const (
-	WhyNotRecorded = "the keys of the rows of this table are not recorded"
-	WhyNotExact    = "the statement did not return the keys of the rows"
-	WhyNoKey       = "the key of the audit is missing, without which recorded keys cannot be recognised"
-	WhyNotFinished = "the outcome of the statement is not recorded"
-	WhyDeleted     = "rows have been deleted since, whose recorded keys cannot be recognised any more"
+	ReasonNotRecorded = "the keys of the rows of this table are not recorded"
+	ReasonNotExact    = "the statement did not return the keys of the rows"
+	ReasonNoKey       = "the key of the audit is missing, without which recorded keys cannot be recognised"
+	ReasonNotFinished = "the outcome of the statement is not recorded"
+	ReasonDeleted     = "rows have been deleted since, whose recorded keys cannot be recognised any more"
 )
 
 // Collector turns accesses into the retrievals of a report.
@@ -48,7 +48,7 @@ type Collector struct {
 	calls     []FaceCall
 	callCount uint64
 
-	commitments     map[[2]string]map[string]int // by session and table
+	commitments     map[[2]string]map[string]int // the commitments to rows, by session and table
 	commitmentCount int                          // number of commitments
 }
 
@@ -103,11 +103,11 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 		return TableAccess{Table: table, Certainty: Possible, Why: why}, true
 	}
 	if !a.Finished {
-		return maybe(WhyNotFinished)
+		return maybe(ReasonNotFinished)
 	}
 	i := slices.IndexFunc(c.Rows, func(r Rows) bool { return r.Table.Relation.Name.String() == table })
 	if i < 0 {
-		return maybe(WhyNotRecorded)
+		return maybe(ReasonNotRecorded)
 	}
 	rows := c.Rows[i]
 	recorded, inexact := false, false
@@ -118,7 +118,7 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 		}
 		recorded = true
 		if c.Commit == nil {
-			return maybe(WhyNoKey)
+			return maybe(ReasonNoKey)
 		}
 		inexact = inexact || !k.Exact
 		sums := c.commitmentsOf(a.Session, k.Table, rows)
@@ -130,9 +130,9 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 	}
 	switch {
 	case !recorded:
-		return maybe(WhyNotRecorded)
+		return maybe(ReasonNotRecorded)
 	case inexact:
-		return maybe(WhyNotExact)
+		return maybe(ReasonNotExact)
 	case len(found) > 0:
 		t := TableAccess{Table: table, Certainty: Exact}
 		for _, n := range slices.Sorted(maps.Keys(found)) {
@@ -140,7 +140,7 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 		}
 		return t, true
 	case a.At.Before(c.Deleted):
-		return maybe(WhyDeleted)
+		return maybe(ReasonDeleted)
 	default:
 		return TableAccess{}, false
 	}

@@ -21,19 +21,20 @@ import (
 // Scan reads one log of the audit and finds what agents have read of one subject.
 type Scan struct {
 	From     audit.Source
-	Database string              // name of the database in records
-	Tables   map[string][]string // by a name in records: the tables with rows of the subject that a statement over it reads
-	Refs     []string            // references to the subject in records
-	Key      audit.Key           // key of the records; the zero Key: codes are not checked
-	Heads    []audit.Head        // records that were certainly written
-	Call     func(FaceCall)      // called for each call about the subject; may be nil
-	Access   func(Access)        // called for each statement that returned something from those tables, in the log's order
+	Database string // name of the database in records
+	// for a name in records, the tables with rows of the subject that a statement on that name reads
+	Tables   map[string][]string
+	Refs     []string       // references to the subject in records
+	Key      audit.Key      // key of the records; the zero Key: codes are not checked
+	Heads    []audit.Head   // records that were certainly written
+	Call     func(FaceCall) // called for each call about the subject; may be nil
+	Access   func(Access)   // called for each statement that returned something from those tables, in the log's order
 	Progress func(done, total int64)
 }
 
 // Access is a statement over tables with rows of the subject that returned something, or whose outcome is unknown.
 type Access struct {
-	Record     uint64 // of the decision
+	Record     uint64 // the number of the decision's record
 	At         time.Time
 	Session    string
 	Agent      string
@@ -63,9 +64,9 @@ const blockSize = 1 << 20
 // block is a sequence of complete lines. Workers parse blocks, and scanState checks them in the log's order.
 type block struct {
 	data  []byte
-	begin bool // it begins a segment
+	begin bool // the block begins a segment
 	gap   bool // retention has removed segments before it since they were listed
-	tail  int  // bytes after the last complete line of a segment
+	tail  int  // the bytes after the last complete line of a segment
 	read  int64
 	err   error
 
@@ -141,12 +142,12 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 // scanState is the state of the scan after the blocks so far.
 type scanState struct {
 	Scan
-	out     LogRead
-	pending map[uint64]*decision // decisions without an outcome so far
-	hash    []byte               // of the last record
-	coded   bool                 // records have had codes so far
-	done    int64                // bytes read so far
-	total   int64
+	out      LogRead
+	pending  map[uint64]*decision // decisions without an outcome so far
+	hash     []byte               // the hash of the last record
+	hasCodes bool                 // records have had codes so far
+	done     int64                // bytes read so far
+	total    int64
 }
 
 // checkBlock checks a block against the one before it.
@@ -166,7 +167,7 @@ func (r *scanState) checkBlock(b *block) {
 		}
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
 		// enough. Older formats had none.
-		if r.coded = r.coded || len(b.last.mac) > 0; r.coded {
+		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
 			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
 				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
 			}
@@ -202,7 +203,7 @@ func (r *scanState) deliver(b *block) {
 
 // end checks the end of the log, and delivers the decisions without an outcome.
 func (r *scanState) end() {
-	if !r.coded && r.out.Records > 0 && r.Key.ID() != "" {
+	if !r.hasCodes && r.out.Records > 0 && r.Key.ID() != "" {
 		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
 	}
 	for _, h := range r.Heads {
@@ -396,11 +397,11 @@ func (b *block) broken(why string) {
 	}
 }
 
-var allowed = []byte(`"verdict":"allow"`)
+var allowedVerdict = []byte(`"verdict":"allow"`)
 
 // decisionOf decodes a decision that may be relevant; nil: it is not.
 func decisionOf(l line, database string, filter map[string]needle) *decision {
-	if !bytes.Contains(l.body, allowed) {
+	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
 	}
 	named := false

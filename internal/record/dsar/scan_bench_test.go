@@ -79,7 +79,7 @@ func BenchmarkReport(b *testing.B) {
 					b.Fatal(err, read.Problem)
 				}
 				r, err := dsar.Assemble(dsar.Material{
-					Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrieved: collector, Logs: []dsar.Log{read.Log("audit")}})
+					Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrievals: collector, Logs: []dsar.Log{read.Log("audit")}})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -17,8 +17,8 @@ type ConsentTable struct {
 	Person   string         // the column of the person's id
 	Status   string         // the column of the status; "": a row is a record
 	Expires  string         // the column of the moment at which it ends; "": none
-	Grantee  string         // of records: the column that says to whom; "": everybody
-	Scope    string         // of records: the column that says about what; "": everything
+	Grantee  string         // the column of a record that names the grantee; "": records are for everybody
+	Scope    string         // the column of a record that names the scope; "": records are about everything
 	Active   predicate.Node // whether a row is a consent in force; nil: every row is
 }
 
@@ -80,17 +80,17 @@ func (t ConsentTable) Condition() string {
 	return predicate.Direct(t.Active, "r", nil)
 }
 
-// Stated is what a row of such a table says about the person.
+// Stated is the consent that one row of a [ConsentTable] states about the person.
 type Stated struct {
 	Table   ConsentTable
-	Status  string // as it stands there; "" of a record
-	Grantee string // of a record; "": everybody
-	Scope   string // of a record; "" and *: everything
+	Status  string // the status as the row has it; "": the table holds records, which have no status
+	Grantee string // to whom a record gives the consent; "": to everybody
+	Scope   string // about what a record gives the consent; "" and *: about everything
 	Until   time.Time
 	Active  bool
 }
 
-// text says in words what stands there.
+// text describes the consent in words.
 func (s Stated) text() string {
 	out := s.Table.Relation.Name.String()
 	switch {

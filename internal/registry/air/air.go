@@ -30,7 +30,7 @@ type Config struct {
 	Idle     time.Duration // a longer pause begins a new session
 	Keep     time.Duration // a session without any interaction is forgotten; at least Idle
 	Sessions int           // limit of the sessions in memory
-	Reminder string        // with {messages} and {minutes} in place of the figures
+	Reminder string        // the text, with {messages} and {minutes} in place of the figures
 }
 
 // Text is the reminder.
@@ -73,20 +73,20 @@ func (c Config) withDefaults() Config {
 	if c.Reminder == "" {
 		c.Reminder = d.Reminder
 	}
-	c.Messages = min(c.Messages, MostMessages)
-	c.Sessions = min(c.Sessions, MostSessions, MostTimes/c.Messages)
-	c.Window, c.Idle = min(c.Window, MostWindow), min(c.Idle, MostWindow)
-	c.Keep = min(max(c.Keep, c.Idle), MostKeep)
+	c.Messages = min(c.Messages, MaxMessages)
+	c.Sessions = min(c.Sessions, MaxSessions, MaxTimes/c.Messages)
+	c.Window, c.Idle = min(c.Window, MaxWindow), min(c.Idle, MaxWindow)
+	c.Keep = min(max(c.Keep, c.Idle), MaxKeep)
 	return c
 }
 
 // The limits of a configuration.
 const (
-	MostMessages = 1000
-	MostSessions = 10_000_000
-	MostTimes    = 200_000_000 // Messages times Sessions, at 4 bytes each
-	MostWindow   = 24 * time.Hour
-	MostKeep     = 7 * 24 * time.Hour
+	MaxMessages = 1000
+	MaxSessions = 10_000_000
+	MaxTimes    = 200_000_000 // Messages times Sessions, at 4 bytes each
+	MaxWindow   = 24 * time.Hour
+	MaxKeep     = 7 * 24 * time.Hour
 )
 
 // text returns the reminder with its figures.
@@ -111,8 +111,8 @@ func TypeOf(channel string) string {
 	return ""
 }
 
-// MostID is the length of an id in bytes.
-const MostID = 256
+// MaxIDBytes is the length of an id in bytes.
+const MaxIDBytes = 256
 
 // Key identifies a session: the user, the channel and the recorder.
 type Key struct {
@@ -132,8 +132,8 @@ func (k Key) check() error {
 		switch {
 		case id.is == "":
 			return invalid("%s is missing", id.what)
-		case len(id.is) > MostID:
-			return invalid("%s is longer than %d bytes", id.what, MostID)
+		case len(id.is) > MaxIDBytes:
+			return invalid("%s is longer than %d bytes", id.what, MaxIDBytes)
 		case !utf8.ValidString(id.is) || strings.ContainsFunc(id.is, unicode.IsControl):
 			return invalid("%s is not plain text", id.what)
 		}

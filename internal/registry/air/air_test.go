@@ -326,7 +326,7 @@ func TestIDs(t *testing.T) {
 	tracker := New(Config{})
 	for _, k := range []Key{
 		{Channel: "api_1"}, {User: "u"}, {User: "u\x00", Channel: "api_1"}, {User: "u\xff", Channel: "api_1"},
-		{User: "u", Channel: "api_" + strings.Repeat("x", MostID)}, {User: "u\n", Channel: "api_1"},
+		{User: "u", Channel: "api_" + strings.Repeat("x", MaxIDBytes)}, {User: "u\n", Channel: "api_1"},
 	} {
 		_, err := tracker.Track(begin, k, "")
 		var e *sqlstate.Error
@@ -412,21 +412,21 @@ func TestAgentShare(t *testing.T) {
 func TestOwnShare(t *testing.T) {
 	tracker := New(Config{Sessions: 100_000, Messages: 1})
 	began := func(user string, self bool) (n int) {
-		for i := range 2 * mostOwn {
+		for i := range 2 * maxOwnSessions {
 			if _, err := tracker.Track(begin, Key{User: user, Channel: fmt.Sprint("api_", i), Self: self}, ""); err == nil {
 				n++
 			}
 		}
 		return n
 	}
-	if n := began("u1", true); n != mostOwn {
+	if n := began("u1", true); n != maxOwnSessions {
 		t.Errorf("u1 has begun %d sessions", n)
 	}
 	// What the application tells of is no user's to make up; and other users have theirs.
-	if n := began("u2", false); n != 2*mostOwn {
+	if n := began("u2", false); n != 2*maxOwnSessions {
 		t.Errorf("of u2 %d sessions were told", n)
 	}
-	if n := began("u3", true); n != mostOwn {
+	if n := began("u3", true); n != maxOwnSessions {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
 	// Those that are there go on, and what has ended makes room.
@@ -440,7 +440,7 @@ func TestOwnShare(t *testing.T) {
 		t.Error(err)
 	}
 	tracker.Clean(begin.Add(2 * time.Hour))
-	if n := began("u1", true); n != mostOwn {
+	if n := began("u1", true); n != maxOwnSessions {
 		t.Errorf("two hours later u1 has begun %d sessions", n)
 	}
 }

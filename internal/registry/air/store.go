@@ -27,11 +27,11 @@ const page = 1024
 // threshold. Times are milliseconds modulo 2³², which is 49 days: times that have left the window are dropped at the
 // next interaction, so that compared times are at most a window and a pause apart.
 type store struct {
-	window int // times kept for each session
-	pages  []*[page]session
-	rings  [][]uint32
-	used   int // number of slots that were ever used
-	unused []slot
+	window    int // times kept for each session
+	pages     []*[page]session
+	rings     [][]uint32
+	usedSlots int // number of slots that were ever used
+	freeSlots []slot
 }
 
 func (s *store) at(id slot) *session { return &s.pages[id/page][id%page] }
@@ -43,24 +43,24 @@ func (s *store) ring(id slot) []uint32 {
 
 // take returns a free slot.
 func (s *store) take() slot {
-	if n := len(s.unused); n > 0 {
-		id := s.unused[n-1]
-		s.unused = s.unused[:n-1]
+	if n := len(s.freeSlots); n > 0 {
+		id := s.freeSlots[n-1]
+		s.freeSlots = s.freeSlots[:n-1]
 		return id
 	}
-	if s.used == len(s.pages)*page {
+	if s.usedSlots == len(s.pages)*page {
 		s.pages = append(s.pages, new([page]session))
 		s.rings = append(s.rings, make([]uint32, page*s.window))
 	}
-	s.used++
-	return slot(s.used - 1)
+	s.usedSlots++
+	return slot(s.usedSlots - 1)
 }
 
 // free frees a slot and clears its contents.
 func (s *store) free(id slot) {
 	*s.at(id) = session{}
 	clear(s.ring(id))
-	s.unused = append(s.unused, id)
+	s.freeSlots = append(s.freeSlots, id)
 }
 
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }

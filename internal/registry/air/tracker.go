@@ -34,9 +34,9 @@ type Tracker struct {
 // digest identifies a [Key]. It is keyed with a secret of the process, so that nobody can construct collisions.
 type digest [16]byte
 
-// mostOwn is how many sessions may be begun with a user's own token. Nobody talks in as many channels; a user who
-// invents channels only takes room from the few users with the same counter.
-const mostOwn = 1000
+// maxOwnSessions is how many sessions may be begun with a user's own token. Nobody talks in as many channels; a user
+// who invents channels only takes room from the few users with the same counter.
+const maxOwnSessions = 1000
 
 // agentShare: an agent's sessions may take one in agentShare of the room, so that agents cannot crowd out the
 // application.
@@ -123,7 +123,7 @@ func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 	share := max(1, t.config.Sessions/agentShare)
 	room := func() bool {
 		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < share) &&
-			(!k.Self || int(t.own[user]) < min(mostOwn, share))
+			(!k.Self || int(t.own[user]) < min(maxOwnSessions, share))
 	}
 	if !room() {
 		t.forget(t.config.Idle)
@@ -256,7 +256,7 @@ func (t *Tracker) forget(idle time.Duration) {
 		}
 		t.remove(t.oldest)
 	}
-	if len(t.index) == 0 && t.sessions.used > 0 {
+	if len(t.index) == 0 && t.sessions.usedSlots > 0 {
 		t.empty() // maps do not shrink
 	}
 }

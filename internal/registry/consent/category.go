@@ -11,7 +11,7 @@ import (
 
 var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
-const longestPath = 200
+const maxPathBytes = 200
 
 // Covers reports whether a list of granted paths covers the wanted one: whether it, or a path above it, is in the list.
 func Covers(granted []string, wanted string) bool {
@@ -43,9 +43,9 @@ func coversAll(granted, wanted []string) bool {
 
 func checkPaths(what string, paths []string) error {
 	for _, p := range paths {
-		if len(p) > longestPath || !pathPattern.MatchString(p) {
+		if len(p) > maxPathBytes || !pathPattern.MatchString(p) {
 			return invalid("a %s is not a name", what).
-				hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", longestPath)
+				hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", maxPathBytes)
 		}
 	}
 	if len(paths) > 100 {

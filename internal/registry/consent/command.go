@@ -47,12 +47,12 @@ type Command struct {
 	Subject    string
 	Grantee    string // "": Everybody
 	Scope      string // "": Everything
-	Stream     Stream // for Grant and Degrade
+	Stream     Stream // the new stream of Grant and Degrade
 	Categories []string
 	Purposes   []string
-	For        time.Duration // for a grant without a stream; 0: it does not expire
+	For        time.Duration // how long a grant without a stream lasts; 0: it does not expire
 	Decision   Decision
-	Guardian   string // for Appoint and Dismiss
+	Guardian   string // whom Appoint and Dismiss are about
 
 	By       Party
 	Via      string
@@ -78,8 +78,8 @@ func (c Command) Key() Key {
 
 // Limits of ids and texts, in bytes.
 const (
-	longestID   = 512
-	longestText = 10_000
+	maxIDBytes   = 512
+	maxTextBytes = 10_000
 )
 
 var scopePattern = regexp.MustCompile(`^(table|row|ctx):.`)
@@ -117,8 +117,8 @@ func (c Command) Check() error {
 		switch {
 		case !utf8.ValidString(text.value) || strings.ContainsRune(text.value, 0):
 			return invalid("the %s is not UTF-8 text", text.what)
-		case len(text.value) > longestText:
-			return invalid("the %s is longer than %d bytes", text.what, longestText)
+		case len(text.value) > maxTextBytes:
+			return invalid("the %s is longer than %d bytes", text.what, maxTextBytes)
 		}
 	}
 	if err := checkPaths("category", c.Categories); err != nil {
@@ -133,8 +133,8 @@ func checkID(what, id string) error {
 		return invalid("the %s is missing", what)
 	case !utf8.ValidString(id):
 		return invalid("the %s is not UTF-8 text", what)
-	case len(id) > longestID:
-		return invalid("the %s is longer than %d bytes", what, longestID)
+	case len(id) > maxIDBytes:
+		return invalid("the %s is longer than %d bytes", what, maxIDBytes)
 	case strings.IndexFunc(id, unicode.IsControl) >= 0:
 		return invalid("the %s has a control character", what)
 	}

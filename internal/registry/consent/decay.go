@@ -2,16 +2,16 @@ package consent
 
 import "time"
 
-// Decay is how far older data of a subject who has left a relationship have been anonymised.
-type Decay string
+// DecayStage is how far older data of a subject who has left a relationship have been anonymised.
+type DecayStage string
 
 // The steps, by full days since DecayFrom.
 const (
-	DecayNone         Decay = ""             // no countdown
-	DecayKept         Decay = "kept"         // 0–30: relationship context is kept
-	DecayAggregated   Decay = "aggregated"   // 31–60: behavioural data in aggregates only
-	DecayUnidentified Decay = "unidentified" // 61–89: identity markers are gone
-	DecayAnonymous    Decay = "anonymous"    // from 90
+	DecayNone         DecayStage = ""             // no countdown
+	DecayContextKept  DecayStage = "kept"         // 0–30: relationship context is kept
+	DecayAggregated   DecayStage = "aggregated"   // 31–60: behavioural data in aggregates only
+	DecayUnidentified DecayStage = "unidentified" // 61–89: identity markers are gone
+	DecayAnonymous    DecayStage = "anonymous"    // from 90
 )
 
 // The first full day of each step.
@@ -22,10 +22,10 @@ const (
 )
 
 // DecayAfter is the step after so many full days.
-func DecayAfter(days int) Decay {
+func DecayAfter(days int) DecayStage {
 	switch {
 	case days < AggregatedFrom:
-		return DecayKept
+		return DecayContextKept
 	case days < UnidentifiedFrom:
 		return DecayAggregated
 	case days < AnonymousFrom:
@@ -44,7 +44,7 @@ func (c Consent) DecayDays(at time.Time) int {
 }
 
 // Decay is the step of older data at that time.
-func (c Consent) Decay(at time.Time) Decay {
+func (c Consent) Decay(at time.Time) DecayStage {
 	switch {
 	case !c.DecayFrom.IsZero():
 		return DecayAfter(c.DecayDays(at))
@@ -59,15 +59,15 @@ func (c Consent) Decay(at time.Time) Decay {
 func (c *Consent) stopDecay(now time.Time) {
 	switch {
 	case !c.DecayFrom.IsZero():
-		c.decayed(c.DecayFrom, c.DecayDays(now))
+		c.mergeCountdown(c.DecayFrom, c.DecayDays(now))
 	case c.State == Given && c.Stream == Anonymous:
-		c.decayed(now, AnonymousFrom)
+		c.mergeCountdown(now, AnonymousFrom)
 	}
 	c.DecayFrom = time.Time{}
 }
 
-// decayed merges two countdowns into one that is as far as either: it hides rather too much than too little.
-func (c *Consent) decayed(before time.Time, days int) {
+// mergeCountdown merges two countdowns into one that is as far as either: it hides rather too much than too little.
+func (c *Consent) mergeCountdown(before time.Time, days int) {
 	if before.After(c.DecayedBefore) {
 		c.DecayedBefore = before
 	}

@@ -218,7 +218,7 @@ func TestExpiryBeforeADecisionCounts(t *testing.T) {
 // "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
 // seeds/001:163-168, 425.
 func TestDecay(t *testing.T) {
-	for days, want := range map[int]Decay{0: DecayKept, 30: DecayKept, 31: DecayAggregated, 60: DecayAggregated,
+	for days, want := range map[int]DecayStage{0: DecayContextKept, 30: DecayContextKept, 31: DecayAggregated, 60: DecayAggregated,
 		61: DecayUnidentified, 89: DecayUnidentified, 90: DecayAnonymous, 1000: DecayAnonymous} {
 		if got := DecayAfter(days); got != want {
 			t.Errorf("day %d: %s, want %s", days, got, want)
@@ -617,7 +617,7 @@ func TestCovers(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	long := string(make([]byte, longestID+1))
+	long := string(make([]byte, maxIDBytes+1))
 	for _, c := range []Command{
 		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {
 			Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},

@@ -30,7 +30,7 @@ func (d *decision) degrade() error {
 	d.current.ExpiresAt, d.current.WarnedAt = time.Time{}, time.Time{}
 	switch {
 	case c.Stream == Temporary:
-		d.current.decayed(d.now, AggregatedFrom)
+		d.current.mergeCountdown(d.now, AggregatedFrom)
 		d.current.ExpiresAt = d.now.Add(d.Duration)
 	case !d.NoDecay:
 		d.current.DecayFrom = d.now

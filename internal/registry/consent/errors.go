@@ -35,7 +35,7 @@ func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 type ValidationError struct {
 	baseError
 
-	// Unasked: a partnership is to be decided that nobody asks for.
+	// NotRequested tells that the command decides a partnership that nobody has asked for.
 	NotRequested bool
 }
 

@@ -4,9 +4,9 @@ import "time"
 
 // Settings are durations and switches. A zero duration is its default.
 type Settings struct {
-	Duration        time.Duration // of TEMPORARY; 0: DefaultDuration
+	Duration        time.Duration // how long a TEMPORARY consent lasts; 0: DefaultDuration
 	Warning         time.Duration // before expiry; 0: DefaultWarning
-	Review          time.Duration // of a partnership; 0: DefaultReview
+	Review          time.Duration // how long a partnership waits for a decision; 0: DefaultReview
 	NoRenewal       bool          // interactions renew nothing
 	RequireExplicit bool          // interactions give nothing
 	NoDecay         bool          // data of a consent that becomes ANONYMOUS are anonymous at once

@@ -7,7 +7,8 @@ type State string
 const (
 	Requested State = "requested" // the subject asked for a partnership and has no other consent
 	Given     State = "given"
-	Refused   State = "refused"   // by the subject, or the partnership by the agent's side, where there was no other consent
+	// the subject refused, or the agent's side refused the partnership and there was no other consent
+	Refused   State = "refused"
 	Withdrawn State = "withdrawn" // by the subject or a guardian
 	Revoked   State = "revoked"   // by the controller
 	Expired   State = "expired"
@@ -44,17 +45,17 @@ const (
 	EventGiven      Event = "given"
 	EventRenewed    Event = "renewed"    // the expiry was moved
 	EventModified   Event = "modified"   // other categories or purposes
-	EventDegraded   Event = "degraded"   // to a stream that shows less
+	EventDegraded   Event = "degraded"   // changed to a stream that shows less
 	EventRefused    Event = "refused"    // by the subject
 	EventWithdrawn  Event = "withdrawn"  // by the subject or a guardian
 	EventRevoked    Event = "revoked"    // by the controller
-	EventExpired    Event = "expired"    // by the clock
+	EventExpired    Event = "expired"    // the consent ended by the clock
 	EventRequested  Event = "requested"  // the subject asked for a partnership
 	EventApproved   Event = "approved"   // TASK_COMPLETE
 	EventRejected   Event = "rejected"   // REJECT
 	EventDeferred   Event = "deferred"   // DEFER
 	EventLapsed     Event = "lapsed"     // nobody decided in time
-	EventWarned     Event = "warned"     // of the expiry ahead
+	EventWarned     Event = "warned"     // the subject was warned of the expiry ahead
 	EventDeleted    Event = "deleted"    // the data were deleted
 	EventAnonymised Event = "anonymised" // the data were anonymised
 	EventReported   Event = "reported"   // a report about the subject was made

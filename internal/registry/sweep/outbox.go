@@ -26,10 +26,10 @@ type Outbox struct {
 	Registry *registry.Registry
 	URL      string
 	Secret   []byte        // key of the signature
-	Timeout  time.Duration // of one request; 0: 10 s
+	Timeout  time.Duration // how long one request may take; 0: 10 s
 	Log      *slog.Logger  // nil: none
 
-	base http.RoundTripper // for tests
+	base http.RoundTripper // tests set it
 }
 
 // The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the
@@ -45,7 +45,7 @@ const (
 type Message struct {
 	ID         string     `json:"id"`     // id of the message: a repeated one has the same
 	Record     int64      `json:"record"` // number of the record in the registry
-	Time       time.Time  `json:"time"`   // of the record
+	Time       time.Time  `json:"time"`   // the time of the record
 	Subject    string     `json:"subject"`
 	Event      string     `json:"event"` // warned, expired, approved, rejected, deferred, lapsed, revoked, deleted, anonymised
 	State      string     `json:"state"`
@@ -69,7 +69,7 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 // is not answered.
 const (
 	firstWait     = 30 * time.Second
-	longestWait   = 6 * time.Hour
+	maxWait       = 6 * time.Hour
 	maxUnanswered = 3 // after so many unanswered messages in a row the others wait for the next delivery
 )
 
@@ -82,9 +82,9 @@ const (
 // wait is the time before a message is sent again, after so many attempts.
 func wait(attempts int) time.Duration {
 	if attempts > 10 {
-		return longestWait
+		return maxWait
 	}
-	return min(firstWait<<max(attempts-1, 0), longestWait)
+	return min(firstWait<<max(attempts-1, 0), maxWait)
 }
 
 // Delivery counts the messages of a call of Deliver.
@@ -150,7 +150,7 @@ func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 				ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
 		FROM next WHERE o.id = next.id
 		RETURNING o.id::text, o.number, o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at, o.attempts`,
-		seconds(firstWait), seconds(longestWait)).
+		seconds(firstWait), seconds(maxWait)).
 		Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

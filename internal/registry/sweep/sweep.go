@@ -24,7 +24,7 @@ type Sweeper struct {
 	Batch    int                              // number of rows that one transaction deletes or changes; 0: 1000
 	Progress func(stage string, done, of int) // may be nil
 
-	between func() // for tests, called between two transactions
+	between func() // tests set it; it is called between two transactions
 }
 
 // Report is what a sweep did or would do.

@@ -15,10 +15,10 @@ type Audit struct {
 	Mode      string `yaml:"mode"`      // strict, buffered, off
 	Sink      string `yaml:"sink"`      // file, database
 	File      string `yaml:"file"`      // a folder
-	Database  string `yaml:"database"`  // of the configuration: whose table has the records
-	Chain     string `yaml:"chain"`     // which records of that table are of this proxy
-	Key       string `yaml:"key"`       // of the codes of records; made by serve
-	Anchor    string `yaml:"anchor"`    // of the newest head
+	Database  string `yaml:"database"`  // the database of the configuration whose table holds the records
+	Chain     string `yaml:"chain"`     // the name of this proxy's chain among the records of the table
+	Key       string `yaml:"key"`       // the file with the key of the codes of records; serve makes it
+	Anchor    string `yaml:"anchor"`    // the file with the newest head
 	Rotate    Rotate `yaml:"rotate"`    // when the next segment begins
 	Retention string `yaml:"retention"` // how long records are kept; "": forever
 }

@@ -22,17 +22,18 @@ type Config struct {
 	Databases   map[string]*Database `yaml:"databases"`
 	Agents      map[string]*Agent    `yaml:"agents"`
 	Credentials string               `yaml:"credentials"`
-	MaxSessions int                  `yaml:"max_sessions"` // of all agents, at a time; 0: what the server has room for
-	StaleAfter  string               `yaml:"stale_after"`  // "": 60s
-	Enforcement Enforcement          `yaml:"enforcement"`
-	Audit       Audit                `yaml:"audit"`
+	// how many sessions all agents may have at a time; 0: as many as the server has room for
+	MaxSessions int         `yaml:"max_sessions"`
+	StaleAfter  string      `yaml:"stale_after"` // "": 60s
+	Enforcement Enforcement `yaml:"enforcement"`
+	Audit       Audit       `yaml:"audit"`
 
 	Outdated []string `yaml:"-"` // old spellings that were read, each with the new one; the log says so once
 	Consent  *Consent `yaml:"consent"`
 	JWT      *JWT     `yaml:"jwt"`
 	AIR      AIR      `yaml:"air"`
 
-	Path string `yaml:"-"` // of the file it was read from
+	Path string `yaml:"-"` // the path of the configuration file
 }
 
 // Stale is how long agents are served by the last known state of a database that does not answer; 0: the default of
@@ -61,7 +62,7 @@ type Upstream struct {
 
 // Database is one protected database.
 type Database struct {
-	Name       string   `yaml:"name"` // on the server
+	Name       string   `yaml:"name"` // the database's name on the server
 	Policy     string   `yaml:"policy"`
 	Owners     []string `yaml:"owners"`
 	SearchPath []string `yaml:"search_path"`
@@ -95,7 +96,7 @@ type Agent struct {
 
 // Limits are the limits of one agent; zero: none.
 type Limits struct {
-	Sessions int `yaml:"sessions"` // at a time
+	Sessions int `yaml:"sessions"` // how many sessions at a time
 }
 
 // Enforcement says how row security and rewriting are used together.

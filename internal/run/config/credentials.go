@@ -18,7 +18,7 @@ import (
 // Credential is a line of the credentials file.
 type Credential struct {
 	Name     string
-	Verifier string // or [ByToken], for a disabled agent that logs in with tokens: it has no other line
+	Verifier string // the SCRAM verifier, or [ByToken] for a disabled agent that logs in by tokens
 	Disabled bool   // written as ! before the verifier
 }
 

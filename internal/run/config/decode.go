@@ -44,8 +44,8 @@ func (p Problems) Error() string {
 // written, so that a name like 1e5 stays a text.
 type decoder struct {
 	file string
-	at   map[string]yamlfile.Place // of each key, by its path
-	says map[string]string         // what stands there, or in the variable that overrides it: texts and numbers
+	at   map[string]yamlfile.Place // the place of each key, by its path
+	says map[string]string         // the text or number at each path, or in the variable that overrides it
 	errs Problems
 }
 

@@ -20,11 +20,12 @@ type JWT struct {
 
 // JWTClaims are the names of claims.
 type JWTClaims struct {
-	Role       string            `yaml:"role"`
-	Subject    string            `yaml:"subject"`
-	Agent      string            `yaml:"agent"`
-	Database   string            `yaml:"database"`
-	Attributes map[string]string `yaml:"attributes"` // of agents with auth: jwt, by their names in the policy
+	Role     string `yaml:"role"`
+	Subject  string `yaml:"subject"`
+	Agent    string `yaml:"agent"`
+	Database string `yaml:"database"`
+	// the claims that give the attributes of agents with auth: jwt, by the names of the attributes in the policy
+	Attributes map[string]string `yaml:"attributes"`
 }
 
 // JWTAlgorithms are the algorithms that may be accepted. All have a public key, which verifies and cannot sign.

@@ -22,8 +22,8 @@ type Credentials struct {
 
 // logins are the lines of the file.
 type logins struct {
-	verifiers map[string]scram.StoredCredentials
-	disabled  map[string]bool
+	verifiers      map[string]scram.StoredCredentials
+	disabledAgents map[string]bool
 }
 
 // OpenCredentials reads the file; [Credentials.Watch] follows its changes.
@@ -43,7 +43,7 @@ func (c *Credentials) Reload() error {
 	m := logins{map[string]scram.StoredCredentials{}, map[string]bool{}}
 	for _, line := range all {
 		if line.Disabled {
-			m.disabled[line.Name] = true
+			m.disabledAgents[line.Name] = true
 			continue
 		}
 		v, err := ParseVerifier(line.Verifier)
@@ -70,11 +70,11 @@ func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
 // Disabled tells whether the file disables an agent's login.
 func (c *Credentials) Disabled(name string) bool {
 	m := c.current.Load()
-	return m != nil && m.disabled[name]
+	return m != nil && m.disabledAgents[name]
 }
 
-// state is the content and the mode of the file. Two changes within a tick of the clock may leave time and size the same,
-// and another mode may make the file unusable.
+// state is the content and the mode of the file. Two changes within a tick of the clock may leave time and size the
+// same, and another mode may make the file unusable.
 func (c *Credentials) state() string {
 	info, err := os.Stat(c.path)
 	if err != nil {
@@ -84,8 +84,9 @@ func (c *Credentials) state() string {
 	return fmt.Sprintf("%v %v %s", info.Mode(), err, content)
 }
 
-// Watch rereads the file when it changes, until ctx ends, and calls changed after each time it could be read. It watches
-// the folder, since the file is replaced and not written. Where watching fails, it checks the file every two seconds.
+// Watch rereads the file when it changes, until ctx ends, and calls changed after each time it could be read. It
+// watches the folder, since the file is replaced and not written. Where watching fails, it checks the file every two
+// seconds.
 func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func()) {
 	var events chan fsnotify.Event
 	var errs chan error

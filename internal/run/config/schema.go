@@ -9,8 +9,8 @@ import (
 // keyDoc is what the schema says of a key beside its type.
 type keyDoc struct {
 	doc      string
-	required []string // keys of it
-	values   []string // that it may have; nil: any
+	required []string // the keys that it must have
+	values   []string // the values that the key may have; nil: any
 }
 
 // keyDocs are by the path of the key, with NAME for a name of the user's own.

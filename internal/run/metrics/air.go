@@ -8,16 +8,16 @@ import (
 
 // The first six have the names that the consent service gave them.
 var (
-	airInteractions = family{"consent_air_total_interactions", "counter",
+	reminderInteractions = metricFamily{"consent_air_total_interactions", "counter",
 		nil, "Interactions tracked for reminders: those of API channels."}
-	airReminders = family{"consent_air_reminders_sent", "counter", nil, "Reminders given."}
-	airRate      = family{"consent_air_reminder_rate_percent", "gauge",
+	remindersSent = metricFamily{"consent_air_reminders_sent", "counter", nil, "Reminders given."}
+	reminderRate  = metricFamily{"consent_air_reminder_rate_percent", "gauge",
 		nil, "Percent of the interactions that were answered with a reminder."}
-	airActive = family{"consent_air_active_sessions", "gauge", nil, "Sessions of interactions held now."}
-	airByTime = family{"consent_air_time_triggered", "counter", nil,
+	activeInteractionSessions = metricFamily{"consent_air_active_sessions", "gauge", nil, "Sessions of interactions held now."}
+	remindersByTime           = metricFamily{"consent_air_time_triggered", "counter", nil,
 		"Reminders given for the time, or for both time and number of messages."}
-	airByMessages = family{"consent_air_message_triggered", "counter", nil, "Reminders given for the number of messages."}
-	airRefused    = family{"pgconsent_air_refused_total", "counter", nil,
+	remindersByMessageCount = metricFamily{"consent_air_message_triggered", "counter", nil, "Reminders given for the number of messages."}
+	refusedInteractions     = metricFamily{"pgconsent_air_refused_total", "counter", nil,
 		"Interactions that were not tracked because there was no room for another session."}
 )
 
@@ -27,33 +27,33 @@ type AIR struct {
 	Active                                    int
 }
 
-// airMetrics read the numbers that were published last, so that a scrape sees those of one moment.
-type airMetrics struct{ last *atomic.Pointer[AIR] }
+// reminderMetrics read the numbers that were published last, so that a scrape sees those of one moment.
+type reminderMetrics struct{ last *atomic.Pointer[AIR] }
 
-func (m *airMetrics) register(reg prometheus.Registerer) {
+func (m *reminderMetrics) register(reg prometheus.Registerer) {
 	last := &atomic.Pointer[AIR]{}
 	last.Store(&AIR{})
 	m.last = last
-	count := func(f family, of func(*AIR) uint64) {
+	count := func(f metricFamily, of func(*AIR) uint64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help},
 			func() float64 { return float64(of(last.Load())) }))
 	}
-	show := func(f family, of func(*AIR) float64) {
+	show := func(f metricFamily, of func(*AIR) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: f.name, Help: f.help},
 			func() float64 { return of(last.Load()) }))
 	}
-	count(airInteractions, func(a *AIR) uint64 { return a.Interactions })
-	count(airReminders, func(a *AIR) uint64 { return a.ByTime + a.ByMessages })
-	show(airRate, func(a *AIR) float64 { return 100 * ratio(float64(a.ByTime+a.ByMessages), int(a.Interactions)) })
-	show(airActive, func(a *AIR) float64 { return float64(a.Active) })
-	count(airByTime, func(a *AIR) uint64 { return a.ByTime })
-	count(airByMessages, func(a *AIR) uint64 { return a.ByMessages })
-	count(airRefused, func(a *AIR) uint64 { return a.Refused })
+	count(reminderInteractions, func(a *AIR) uint64 { return a.Interactions })
+	count(remindersSent, func(a *AIR) uint64 { return a.ByTime + a.ByMessages })
+	show(reminderRate, func(a *AIR) float64 { return 100 * ratio(float64(a.ByTime+a.ByMessages), int(a.Interactions)) })
+	show(activeInteractionSessions, func(a *AIR) float64 { return float64(a.Active) })
+	count(remindersByTime, func(a *AIR) uint64 { return a.ByTime })
+	count(remindersByMessageCount, func(a *AIR) uint64 { return a.ByMessages })
+	count(refusedInteractions, func(a *AIR) uint64 { return a.Refused })
 }
 
 // AIR publishes the numbers.
 func (m *Metrics) AIR(a AIR) {
 	if m != nil {
-		m.air.last.Store(&a)
+		m.reminders.last.Store(&a)
 	}
 }

@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	auditQueue = family{"pgconsent_audit_queue_length", "gauge", nil, "Audit records waiting to be written."}
-	auditLag   = family{"pgconsent_audit_lag_seconds", "gauge", nil,
+	auditQueue = metricFamily{"pgconsent_audit_queue_length", "gauge", nil, "Audit records waiting to be written."}
+	auditLag   = metricFamily{"pgconsent_audit_lag_seconds", "gauge", nil,
 		"Age of the oldest record when the last group was made durable, or when a record was refused because the " +
 			"disk does not answer."}
-	auditFailures = family{"pgconsent_audit_failures_total", "counter",
+	auditFailures = metricFamily{"pgconsent_audit_failures_total", "counter",
 		nil, "Audit records that could not be written; each refused a statement, unless its answer had already gone out."}
-	auditAnchor = family{"pgconsent_audit_anchor_failures_total", "counter", nil,
+	auditAnchor = metricFamily{"pgconsent_audit_anchor_failures_total", "counter", nil,
 		"Times the head of the audit could not be written to its anchor file."}
 )
 

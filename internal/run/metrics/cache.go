@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	cacheHits = family{"pgconsent_rewrite_cache_hits_total", "counter",
+	cacheHits = metricFamily{"pgconsent_rewrite_cache_hits_total", "counter",
 		nil, "Statements whose verdict was in the rewrite cache."}
-	cacheMisses = family{"pgconsent_rewrite_cache_misses_total", "counter", nil,
+	cacheMisses = metricFamily{"pgconsent_rewrite_cache_misses_total", "counter", nil,
 		"Statements that had to be parsed and judged."}
-	cacheBytes    = family{"pgconsent_rewrite_cache_bytes", "gauge", nil, "Memory that the cached verdicts account for."}
-	cacheEntries  = family{"pgconsent_rewrite_cache_entries", "gauge", nil, "Verdicts in the rewrite cache."}
-	decideSeconds = family{"pgconsent_decide_seconds", "histogram", nil,
+	cacheBytes    = metricFamily{"pgconsent_rewrite_cache_bytes", "gauge", nil, "Memory that the cached verdicts account for."}
+	cacheEntries  = metricFamily{"pgconsent_rewrite_cache_entries", "gauge", nil, "Verdicts in the rewrite cache."}
+	decideSeconds = metricFamily{"pgconsent_decide_seconds", "histogram", nil,
 		"Time to judge a statement that was not in the cache."}
 )
 

@@ -6,35 +6,35 @@ import (
 
 // The first five have the names that the consent service gave them.
 var (
-	consentActive = family{"consent_active_users", "gauge",
+	consentActive = metricFamily{"consent_active_users", "gauge",
 		nil, "Users whose consent to a stream is given and has not expired."}
-	consentStreams = family{"consent_stream_distribution", "gauge", []string{"stream"},
+	consentStreams = metricFamily{"consent_stream_distribution", "gauge", []string{"stream"},
 		"Percent of the active users in each stream."}
-	consentSuccess = family{"consent_partnership_success_rate", "gauge",
+	consentSuccess = metricFamily{"consent_partnership_success_rate", "gauge",
 		nil, "Partnerships approved, divided by those decided (approved or rejected); 0 before the first."}
-	consentAge    = family{"consent_average_age_days", "gauge", nil, "Days since the active consents were given, on average."}
-	consentExpiry = family{"consent_expiry_rate", "gauge", nil, "Consents that expired in the last 24 hours."}
+	consentAge    = metricFamily{"consent_average_age_days", "gauge", nil, "Days since the active consents were given, on average."}
+	consentExpiry = metricFamily{"consent_expiry_rate", "gauge", nil, "Consents that expired in the last 24 hours."}
 
-	sweepsTotal = family{"pgconsent_sweeps_total", "counter", []string{"result"}, "Sweeps of a database by this process."}
-	sweptRows   = family{"pgconsent_swept_rows_total", "counter", []string{"action"},
+	sweepsTotal = metricFamily{"pgconsent_sweeps_total", "counter", []string{"result"}, "Sweeps of a database by this process."}
+	sweptRows   = metricFamily{"pgconsent_swept_rows_total", "counter", []string{"action"},
 		"Rows that this process deleted or made anonymous."}
-	sweptAt = family{"pgconsent_sweep_finished_seconds", "gauge", nil,
+	sweptAt = metricFamily{"pgconsent_sweep_finished_seconds", "gauge", nil,
 		"When the last sweep was finished, in seconds since 1970; of several databases the oldest, 0 if one was never swept."}
-	sweepLag = family{"pgconsent_sweep_lag_seconds", "gauge",
+	sweepLag = metricFamily{"pgconsent_sweep_lag_seconds", "gauge",
 		nil, "How long the oldest withdrawal, expiry or erasure has waited until its rows are deleted or made anonymous; " +
 			"agents have not seen the rows since its instant."}
-	outboxQueue = family{"pgconsent_outbox_queue_length", "gauge", nil, "Messages to users that were not delivered yet."}
-	outboxAge   = family{"pgconsent_outbox_oldest_seconds", "gauge", nil, "Age of the oldest of them."}
-	outboxTotal = family{"pgconsent_outbox_deliveries_total", "counter", []string{"result"},
+	outboxQueue = metricFamily{"pgconsent_outbox_queue_length", "gauge", nil, "Messages to users that were not delivered yet."}
+	outboxAge   = metricFamily{"pgconsent_outbox_oldest_seconds", "gauge", nil, "Age of the oldest of them."}
+	outboxTotal = metricFamily{"pgconsent_outbox_deliveries_total", "counter", []string{"result"},
 		"Attempts to deliver a message to the webhook."}
 )
 
 // Consent has the numbers of one registry.
 type Consent struct {
 	Streams            map[string]int // active users by stream
-	AgeDays            float64        // of all active consents together
+	AgeDays            float64        // the sum of the ages of all active consents
 	Approved, Rejected int            // partnerships
-	Expired            int            // in the last 24 hours
+	Expired            int            // the consents that expired in the last 24 hours
 	SweptAt            float64        // seconds since 1970; 0: never
 	LagSeconds         float64
 	Waiting            int // messages

@@ -7,28 +7,28 @@ import (
 )
 
 var (
-	upstreamUp = family{"pgconsent_upstream_up", "gauge", []string{"database"},
+	upstreamUp = metricFamily{"pgconsent_upstream_up", "gauge", []string{"database"},
 		"1 when the control connection to the database is alive."}
-	serving = family{"pgconsent_serving", "gauge", []string{"database"},
+	serving = metricFamily{"pgconsent_serving", "gauge", []string{"database"},
 		"1 when agents of the database are served; 0 when the state of the database could not be verified."}
-	policyInfo = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"},
+	policyInfo = metricFamily{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"},
 		"1 for the active versions (hashes) of policy and catalog."}
-	observed = family{"pgconsent_observed_tables", "gauge", []string{"database"},
+	observedTables = metricFamily{"pgconsent_observed_tables", "gauge", []string{"database"},
 		"Tables that the policy only observes: they are not protected."}
-	signedPath = family{"pgconsent_signed_path", "gauge", []string{"database"},
+	signedPath = metricFamily{"pgconsent_signed_path", "gauge", []string{"database"},
 		"1 while statements may take the signed path; 0 while they may not, and all of them read under row security."}
-	suspendedTables = family{"pgconsent_suspended_tables", "gauge", []string{"database"},
+	suspendedTables = metricFamily{"pgconsent_suspended_tables", "gauge", []string{"database"},
 		"Tables and views that are not served: they, or what they depend on, are not as they were when the policy was installed."}
-	policyPending = family{"pgconsent_policy_pending", "gauge", []string{"database"},
+	policyPending = metricFamily{"pgconsent_policy_pending", "gauge", []string{"database"},
 		"1 when a changed policy waits for pgconsent migrate."}
-	refreshTotal = family{"pgconsent_refresh_total", "counter", []string{"database", "result"},
+	refreshTotal = metricFamily{"pgconsent_refresh_total", "counter", []string{"database", "result"},
 		"Checks of catalog, installed policy, keys and clock, by result."}
 )
 
 // databaseMetrics tell the state of each database.
 type databaseMetrics struct {
-	up, serving, policyInfo, observed, pending, suspended, signed *prometheus.GaugeVec
-	refreshes                                                     *prometheus.CounterVec
+	up, serving, policyInfo, observedTables, pending, suspendedTables, signedPaths *prometheus.GaugeVec
+	refreshes                                                                      *prometheus.CounterVec
 
 	mu       sync.Mutex
 	versions map[string][2]string // database → policy, catalog of its pgconsent_policy_info
@@ -36,11 +36,11 @@ type databaseMetrics struct {
 
 func (m *databaseMetrics) register(reg prometheus.Registerer) {
 	m.up, m.serving, m.policyInfo = gauges(upstreamUp), gauges(serving), gauges(policyInfo)
-	m.observed, m.pending = gauges(observed), gauges(policyPending)
-	m.suspended, m.signed = gauges(suspendedTables), gauges(signedPath)
+	m.observedTables, m.pending = gauges(observedTables), gauges(policyPending)
+	m.suspendedTables, m.signedPaths = gauges(suspendedTables), gauges(signedPath)
 	m.refreshes = counters(refreshTotal)
 	m.versions = map[string][2]string{}
-	reg.MustRegister(m.up, m.serving, m.policyInfo, m.observed, m.pending, m.suspended, m.signed, m.refreshes)
+	reg.MustRegister(m.up, m.serving, m.policyInfo, m.observedTables, m.pending, m.suspendedTables, m.signedPaths, m.refreshes)
 }
 
 // UpstreamUp tells whether the control connection of a configured database is alive.
@@ -81,21 +81,21 @@ func (m *Metrics) PolicyPending(database string, yes bool) {
 // Suspended tells how many tables and views of a database are not served while the others are.
 func (m *Metrics) Suspended(database string, tables int) {
 	if m != nil {
-		m.databases.suspended.WithLabelValues(database).Set(float64(tables))
+		m.databases.suspendedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 
 // SignedPath tells whether statements on a database may take the signed path.
 func (m *Metrics) SignedPath(database string, open bool) {
 	if m != nil {
-		m.databases.signed.WithLabelValues(database).Set(boolean(open))
+		m.databases.signedPaths.WithLabelValues(database).Set(boolean(open))
 	}
 }
 
 // Observed tells how many tables of a database the policy only observes.
 func (m *Metrics) Observed(database string, tables int) {
 	if m != nil {
-		m.databases.observed.WithLabelValues(database).Set(float64(tables))
+		m.databases.observedTables.WithLabelValues(database).Set(float64(tables))
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package metrics is the one place that has every metric's name, labels and help.
 //
 // Label values are bounded: a value that is not in the list of its label counts as "other", and the names of databases
-// come from the configuration. No metric carries an agent, an attribute, a table, a statement or a row (DESIGN invariant I9).
+// come from the configuration. No metric carries an agent, an attribute, a table, a statement or a row (DESIGN
+// invariant I9).
 //
 // The methods may be called on a nil *Metrics, which counts nothing.
 package metrics
@@ -37,21 +38,22 @@ var Reasons = []string{
 // Limits are the values of the label limit.
 var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_bytes", "transaction_timeout"}
 
-// family is a metric before it is registered, as docs/reference/metrics.md shows it.
-type family struct {
+// metricFamily is a metric before it is registered, as docs/reference/metrics.md shows it.
+type metricFamily struct {
 	name   string
 	kind   string // counter | gauge | histogram
 	labels []string
 	help   string
 }
 
-var families = []family{
+var families = []metricFamily{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
 	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
-	policyInfo, observed, policyPending, suspendedTables, signedPath, refreshTotal, revocationsTotal, limitedTotal,
+	policyInfo, observedTables, policyPending, suspendedTables, signedPath, refreshTotal, revocationsTotal, limitedExecutions,
 	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,
-	airInteractions, airReminders, airRate, airActive, airByTime, airByMessages, airRefused,
+	reminderInteractions, remindersSent, reminderRate, activeInteractionSessions, remindersByTime,
+	remindersByMessageCount, refusedInteractions,
 }
 
 // Metrics counts. Make one with [New]; a nil one counts nothing.
@@ -61,7 +63,7 @@ type Metrics struct {
 	databases databaseMetrics
 	audit     auditMetrics
 	consent   consentMetrics
-	air       airMetrics
+	reminders reminderMetrics
 }
 
 // New registers every metric with reg.
@@ -72,28 +74,28 @@ func New(reg prometheus.Registerer) *Metrics {
 	m.databases.register(reg)
 	m.audit.register(reg)
 	m.consent.register(reg)
-	m.air.register(reg)
+	m.reminders.register(reg)
 	return m
 }
 
-func gauges(f family) *prometheus.GaugeVec {
+func gauges(f metricFamily) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.name, Help: f.help}, f.labels)
 }
 
-func counters(f family) *prometheus.CounterVec {
+func counters(f metricFamily) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.name, Help: f.help}, f.labels)
 }
 
-func gauge(f family) prometheus.Gauge {
+func gauge(f metricFamily) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: f.name, Help: f.help})
 }
 
-func counter(f family) prometheus.Counter {
+func counter(f metricFamily) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: f.name, Help: f.help})
 }
 
 // histogram has buckets from 1 µs, the cost of a cache hit, to a second.
-func histogram(f family) prometheus.Histogram {
+func histogram(f metricFamily) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: f.name, Help: f.help, Buckets: []float64{
 		1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.25, 1,
 	}})

@@ -72,7 +72,7 @@ func TestRegistry(t *testing.T) {
 	registered := map[string]bool{}
 	for _, mf := range got {
 		registered[mf.GetName()] = true
-		var f *family
+		var f *metricFamily
 		for i := range families {
 			if families[i].name == mf.GetName() {
 				f = &families[i]

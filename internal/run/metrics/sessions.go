@@ -8,40 +8,40 @@ import (
 )
 
 var (
-	sessionsOpen  = family{"pgconsent_sessions_open", "gauge", []string{"kind"}, "Client sessions open now."}
-	sessionsTotal = family{"pgconsent_sessions_total", "counter", []string{"kind"},
+	sessionsOpen  = metricFamily{"pgconsent_sessions_open", "gauge", []string{"kind"}, "Client sessions open now."}
+	sessionsTotal = metricFamily{"pgconsent_sessions_total", "counter", []string{"kind"},
 		"Client sessions accepted since the start."}
-	statementsTotal = family{"pgconsent_statements_total", "counter", []string{"verdict", "reason", "tag"},
+	statementsTotal = metricFamily{"pgconsent_statements_total", "counter", []string{"verdict", "reason", "tag"},
 		"Executions of agents' statements by verdict, reason of the refusal and class of statement."}
-	addedSeconds = family{"pgconsent_added_seconds", "histogram", nil,
+	addedSeconds = metricFamily{"pgconsent_added_seconds", "histogram", nil,
 		"Time an execution spent in pgconsent, from the last byte of the request read to the last byte of the " +
 			"answer written, the wait for the server left out."}
-	rowsTotal    = family{"pgconsent_rows_total", "counter", nil, "Rows relayed to agents."}
-	bytesTotal   = family{"pgconsent_bytes_total", "counter", nil, "Bytes of rows relayed to agents."}
-	sealRenewals = family{"pgconsent_seal_renewals_total", "counter", []string{"result"},
+	rowsTotal    = metricFamily{"pgconsent_rows_total", "counter", nil, "Rows relayed to agents."}
+	bytesTotal   = metricFamily{"pgconsent_bytes_total", "counter", nil, "Bytes of rows relayed to agents."}
+	sealRenewals = metricFamily{"pgconsent_seal_renewals_total", "counter", []string{"result"},
 		"Seals made for sessions: first ones and renewals."}
-	limitedTotal = family{"pgconsent_limited_total", "counter", []string{"limit"},
+	limitedExecutions = metricFamily{"pgconsent_limited_total", "counter", []string{"limit"},
 		"Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result; " +
 			"and transactions that lasted too long."}
-	revocationsTotal = family{"pgconsent_revocations_total", "counter", nil,
+	revocationsTotal = metricFamily{"pgconsent_revocations_total", "counter", nil,
 		"Sessions ended by pgconsent because an agent was disabled or changed, or a database became unsafe."}
 )
 
 // sessionMetrics count sessions of clients and their statements.
 type sessionMetrics struct {
-	open                              *prometheus.GaugeVec
-	total, statements, seals, limited *prometheus.CounterVec
-	rows, bytes, revocations          prometheus.Counter
-	added                             prometheus.Histogram
+	open                                        *prometheus.GaugeVec
+	total, statements, seals, limitedExecutions *prometheus.CounterVec
+	rows, bytes, revocations                    prometheus.Counter
+	addedSeconds                                prometheus.Histogram
 }
 
 func (m *sessionMetrics) register(reg prometheus.Registerer) {
 	*m = sessionMetrics{
 		open: gauges(sessionsOpen), total: counters(sessionsTotal), statements: counters(statementsTotal),
-		seals: counters(sealRenewals), limited: counters(limitedTotal), rows: counter(rowsTotal), bytes: counter(bytesTotal),
-		revocations: counter(revocationsTotal), added: histogram(addedSeconds),
+		seals: counters(sealRenewals), limitedExecutions: counters(limitedExecutions), rows: counter(rowsTotal), bytes: counter(bytesTotal),
+		revocations: counter(revocationsTotal), addedSeconds: histogram(addedSeconds),
 	}
-	reg.MustRegister(m.open, m.total, m.statements, m.seals, m.limited, m.rows, m.bytes, m.revocations, m.added)
+	reg.MustRegister(m.open, m.total, m.statements, m.seals, m.limitedExecutions, m.rows, m.bytes, m.revocations, m.addedSeconds)
 	// A series that exists from the start reads as 0, not as absent.
 	for _, k := range []SessionKind{Agent, Owner, Refused} {
 		m.open.WithLabelValues(string(k))
@@ -51,7 +51,7 @@ func (m *sessionMetrics) register(reg prometheus.Registerer) {
 		m.seals.WithLabelValues(r)
 	}
 	for _, l := range Limits {
-		m.limited.WithLabelValues(l)
+		m.limitedExecutions.WithLabelValues(l)
 	}
 }
 
@@ -86,7 +86,7 @@ func (m *Metrics) Statement(verdict, reason, tag string) {
 // Added records the time one execution spent in pgconsent, the wait for the server left out.
 func (m *Metrics) Added(d time.Duration) {
 	if m != nil {
-		m.sessions.added.Observe(max(d, 0).Seconds())
+		m.sessions.addedSeconds.Observe(max(d, 0).Seconds())
 	}
 }
 
@@ -111,7 +111,7 @@ func (m *Metrics) Limited(limit string) {
 		if !slices.Contains(Limits, limit) {
 			limit = "other"
 		}
-		m.sessions.limited.WithLabelValues(limit).Inc()
+		m.sessions.limitedExecutions.WithLabelValues(limit).Inc()
 	}
 }
 

@@ -93,7 +93,8 @@ func eachLog(ctx context.Context, c *config.Config, f func(access.Log) error) er
 	})
 }
 
-// AuditSource calls f with the records of a log: in a folder, or in a database; in one snapshot, or, live, as they come.
+// AuditSource calls f with the records of a log: in a folder, or in a database; in one snapshot, or, live, as they
+// come.
 func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live bool, f func(audit.Source) error) error {
 	if a.Sink != config.SinkDatabase {
 		return f(audit.Folder(a.File))
@@ -107,8 +108,8 @@ func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live boo
 	})
 }
 
-// AuditGuards lists the guards of the records in a database that are missing, so that records could be changed; none
-// where they are in files.
+// AuditGuards lists the triggers and rights that should keep anybody from changing audit records in a database, and
+// that are missing. It lists none where the audit is in files.
 func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (missing []string, err error) {
 	if a.Sink != config.SinkDatabase {
 		return nil, nil

@@ -60,7 +60,7 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 // overview is the state of the service for operators.
 func (s *Service) overview(context.Context) operations.Overview {
 	c := s.config.Load()
-	v := operations.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement),
+	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(c.Enforcement),
 		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.OpenSessions()}
 	v.Denials, v.Denied = s.enforcer.Denials()
 	for _, standing := range s.enforcer.DatabaseStatuses() {

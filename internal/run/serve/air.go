@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// airClean is the time between two searches for sessions of interactions that are over.
-const airClean = time.Minute
+// interactionsCleanPeriod is the time between two searches for sessions of interactions that are over.
+const interactionsCleanPeriod = time.Minute
 
 func newTracker(c config.AIR) *air.Tracker {
 	after, window, idle, keep := c.Durations()
@@ -20,23 +20,23 @@ func newTracker(c config.AIR) *air.Tracker {
 	})
 }
 
-// cleanAIR forgets sessions of interactions that are over, until ctx ends.
-func (s *Service) cleanAIR(ctx context.Context) {
-	tick := time.NewTicker(airClean)
+// cleanInteractions forgets sessions of interactions that are over, until ctx ends.
+func (s *Service) cleanInteractions(ctx context.Context) {
+	tick := time.NewTicker(interactionsCleanPeriod)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			s.air.Clean(now)
+			s.reminders.Clean(now)
 		}
 	}
 }
 
-// countAIR publishes the numbers of the tracker.
-func (s *Service) countAIR() {
-	c := s.air.Counts(time.Now())
+// countReminders publishes the numbers of the tracker.
+func (s *Service) countReminders() {
+	c := s.reminders.Counts(time.Now())
 	s.counts.AIR(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
 		Refused: c.Refused, Active: c.Active})
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// decisions are the newest records of decisions on a database before a number (0: any), and of what became of them, newest
-// first.
-func (s *Service) decisions(ctx context.Context, database string, before uint64, most int) (api.Decided, error) {
+// decisions are the newest records of decisions on a database before a number (0: any), and of what became of them,
+// newest first.
+func (s *Service) decisions(ctx context.Context, database string, before uint64, most int) (api.DecisionRecords, error) {
 	cfg := s.config.Load()
 	if s.audit.Mode() == audit.Off {
-		return api.Decided{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
+		return api.DecisionRecords{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
 			WithHint("audit: { mode: strict, file: audit/ }")
 	}
 	want := func(r audit.Record) bool {
@@ -27,8 +27,8 @@ func (s *Service) decisions(ctx context.Context, database string, before uint64,
 		}
 		return json.Unmarshal(r.Line, &of) == nil && of.Database == database
 	}
-	var out api.Decided
-	outcomes := map[uint64]audit.Record{} // of the decisions in out; a zero record: none yet
+	var out api.DecisionRecords
+	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: no outcome yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
 		_, err := audit.Newest(records, most, want, func(r audit.Record) error {
 			if err := ctx.Err(); err != nil {

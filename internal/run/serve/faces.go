@@ -21,15 +21,15 @@ import (
 // faces are what callers with a token reach over HTTP.
 type faces struct {
 	verifier   identity.Verifier
-	registries map[string]*registry.Registry // by database; none without a consent registry
+	registries map[string]*registry.Registry // the registries by database; empty without a consent registry
 	operations *operations.Service
 	api        http.Handler
 	mcp        *mcp.Server
 	console    *console.Console
 }
 
-// newFaces makes the faces; nil where neither a file of tokens nor JWTs are configured, since then no caller could have a
-// token.
+// newFaces makes the faces; nil where neither a file of tokens nor JWTs are configured, since then no caller could have
+// a token.
 func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
 		return nil, nil
@@ -41,7 +41,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	f := &faces{
 		verifier: enabledAgents{known, s}, registries: map[string]*registry.Registry{},
 		operations: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect,
-			Record: s.enforcer.RecordCall, AIR: s.air},
+			Record: s.enforcer.RecordCall, Reminders: s.reminders},
 	}
 	databases := map[string]*mcp.Database{}
 	for _, name := range sorted(c.Databases) {
@@ -64,7 +64,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
 		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Databases: databases, Service: f.operations,
-		AIR: s.air, Version: version(), Log: s.log,
+		Reminders: s.reminders, Version: version(), Log: s.log,
 	})
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (e enabledAgents) Verify(ctx context.Context, bearer string) (identity.Call
 		return c, err
 	}
 	if _, ok := e.service.enforcer.Agent(c.Agent, c.Database); !ok {
-		return identity.Caller{}, identity.Refused(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
+		return identity.Caller{}, identity.Refusal(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
 	}
 	return c, nil
 }

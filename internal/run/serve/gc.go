@@ -63,5 +63,6 @@ func (t *gcTuner) adjust() {
 // gcPercent is how much garbage may be left, as a percentage of the live heap.
 func gcPercent(live uint64) int {
 	percent := maxGarbage * 100 / max(live, 1)
-	return int(min(max(percent, defaultGCPercent), maxGCPercent)) / 10 * 10 // in steps: to set it stops the world
+	// Steps of 10 keep the change rare: setting the percentage stops the world.
+	return int(min(max(percent, defaultGCPercent), maxGCPercent)) / 10 * 10
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// handler serves the faces to callers with a token, and metrics and probes to programs. On loopback these need no token:
-// they tell nothing of a person, a statement or a secret. From elsewhere the metrics are for operators only, and a probe
-// learns yes or no.
+// handler serves the faces to callers with a token, and metrics and probes to programs. On loopback these need no
+// token: they tell nothing of a person, a statement or a secret. From elsewhere the metrics are for operators only, and
+// a probe learns yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
 	local := s.config.Load().HTTP.Loopback()
@@ -28,7 +28,7 @@ func (s *Service) handler() http.Handler {
 		if s.sweepers != nil {
 			s.sweepers.count(r.Context())
 		}
-		s.countAIR()
+		s.countReminders()
 		counts.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -55,8 +55,8 @@ func (s *Service) handler() http.Handler {
 	return s.faces.plainPaths(mux)
 }
 
-// isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then it comes from
-// somewhere else.
+// isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then it comes
+// from somewhere else.
 func isForwarded(r *http.Request) bool {
 	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip",
 		"Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })

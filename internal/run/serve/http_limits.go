@@ -11,11 +11,11 @@ import (
 // httpLimits bound what one client of the HTTP listener can hold. docs/reference/http.md has the values.
 type httpLimits struct {
 	header      time.Duration // until the header of a request has arrived
-	request     time.Duration // until all of it has
-	answer      time.Duration // from its header until the client has taken the last byte of the answer
+	request     time.Duration // until the whole request has arrived
+	answer      time.Duration // from the header of a request until the client has taken the last byte of the answer
 	idle        time.Duration // between two requests of a connection
 	headerBytes int
-	connections int // at a time
+	connections int // open connections at a time
 }
 
 var defaultLimits = httpLimits{header: 10 * time.Second, request: 30 * time.Second, answer: 90 * time.Second,

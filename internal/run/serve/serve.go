@@ -1,8 +1,8 @@
 // Package serve runs the sidecar: it builds the enforcer, the proxy, the audit log and the HTTP listener from a
 // configuration, and stops them in the order that loses nothing.
 //
-// Guarantee: no agent is served before its database has been verified, and none after [Service.Run] has begun to drain. A
-// reload either applies an agent list, a policy or a certificate as a whole, or leaves the old one active.
+// Guarantee: no agent is served before its database has been verified, and none after [Service.Run] has begun to drain.
+// A reload either applies an agent list, a policy or a certificate as a whole, or leaves the old one active.
 package serve
 
 import (
@@ -53,7 +53,7 @@ type Service struct {
 	registry    *prometheus.Registry
 	counts      *metrics.Metrics
 	audit       *audit.Log
-	air         *air.Tracker
+	reminders   *air.Tracker
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	router      *router
@@ -64,7 +64,7 @@ type Service struct {
 	faces       *faces       // nil: no caller can have a token
 	draining    atomic.Bool
 	reloading   sync.Mutex
-	started     time.Time
+	startedAt   time.Time
 }
 
 // New opens the listeners, then the audit log, then verifies the databases. The service serves nobody until Run.
@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, errors.New("serve: Options.Config is required")
 	}
 	c := o.Config
-	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry(), started: time.Now()}
+	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry(), startedAt: time.Now()}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -130,7 +130,7 @@ func (s *Service) openListeners(c *config.Config) (err error) {
 func (s *Service) openRecords(c *config.Config) (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.counts = metrics.New(s.registry)
-	s.air = newTracker(c.AIR)
+	s.reminders = newTracker(c.AIR)
 	if s.audit, err = openAudit(c, s.counts, s.log); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 		mode = rewrite.Auto
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, AIR: s.air,
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, Reminders: s.reminders,
 		Check: verifiers.check, Mode: mode,
 		StaleAfter: c.Stale(),
 	})
@@ -242,7 +242,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // startBackground starts the work that goes on until ctx ends.
 func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
-	wait.Go(func() { s.cleanAIR(ctx) })
+	wait.Go(func() { s.cleanInteractions(ctx) })
 	if s.sweepers != nil {
 		wait.Go(func() { s.sweepers.run(ctx) })
 	}
@@ -254,8 +254,8 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	})
 }
 
-// shutdown drains the sessions and stops everything else. /readyz says no while draining, and /metrics goes on until the
-// sessions are gone.
+// shutdown drains the sessions and stops everything else. /readyz says no while draining, and /metrics goes on until
+// the sessions are gone.
 func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	drained, cancel := context.WithTimeout(ctx, s.drain)
 	defer cancel()

@@ -36,12 +36,12 @@ type sweepers struct {
 	service *Service
 	period  time.Duration
 	list    []*sweep.Sweeper
-	boxes   []*sweep.Outbox // in the same order; nil: no webhook
+	boxes   []*sweep.Outbox // the outboxes, in the order of the sweepers; nil: no webhook
 	metrics *metrics.Metrics
 
-	mu      sync.Mutex
-	counted time.Time
-	last    map[string]operations.SweepState // by database
+	mu        sync.Mutex
+	lastCount time.Time
+	last      map[string]operations.SweepState // the result of the last sweep, by database
 }
 
 // newSweepers makes the sweepers; nil without a consent registry.
@@ -136,7 +136,7 @@ func (w *sweepers) count(ctx context.Context) {
 	const countEvery = 5 * time.Second
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(w.counted) < countEvery {
+	if time.Since(w.lastCount) < countEvery {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -151,5 +151,5 @@ func (w *sweepers) count(ctx context.Context) {
 		all = append(all, numbers)
 	}
 	w.metrics.Consents(all)
-	w.counted = time.Now()
+	w.lastCount = time.Now()
 }

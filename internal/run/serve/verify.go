@@ -17,19 +17,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// While a database is verified, a reload of its policy and the end of the process wait. So the probes, which read tables
-// of any size, have little time at first, and twice as much each time that they are repeated. A probe that does not
-// finish in its time counts neither as a pass nor as a failure.
+// While a database is verified, a reload of its policy and the end of the process wait. So the probes, which read
+// tables of any size, have little time at first, and twice as much each time that they are repeated. A probe that does
+// not finish in its time counts neither as a pass nor as a failure.
 //
-// Agents are served nevertheless. Row security protects the rows, and the examination has just found it switched on, and
-// the policies, views and functions as migrate made them. The probes look for mistakes that the examination does not
-// know of. Only the signed path is not used until its probe has passed. Unfinished probes are repeated later, and
+// Agents are served nevertheless. Row security protects the rows, and the examination has just found it switched on,
+// and the policies, views and functions as migrate made them. The probes look for mistakes that the examination does
+// not know of. Only the signed path is not used until its probe has passed. Unfinished probes are repeated later, and
 // "pgconsent doctor" gives them more time.
 const (
-	probeTime      = 3 * time.Second  // for all probes of a database, the first time
-	probeStatement = time.Second      // for one table
-	maxProbeFactor = 16               // so many times as long they have in the end
-	minProbeWait   = 15 * time.Second // until they are repeated, twice as long each time
+	probeTime      = 3 * time.Second  // how long all probes of a database may take, the first time
+	probeStatement = time.Second      // how long a statement may take for one table
+	maxProbeFactor = 16               // repeated probes get up to this many times as long
+	minProbeWait   = 15 * time.Second // the time until unfinished probes are repeated, doubled each time
 	maxProbeWait   = 10 * time.Minute
 )
 
@@ -40,29 +40,30 @@ type verifier struct {
 	config *config.Config
 	log    *slog.Logger
 
-	loadTime    string      // of the server's configuration under which it asked owners for a password
-	asksOwners  atomic.Bool // it did so when it was last tried; until then no client is served as an owner
+	loadTime string // when the server loaded the configuration with which it asked owners for a password
+	// the server asked owners for a password at the last try; before, no client is served as an owner
+	asksOwners  atomic.Bool
 	loginFound  []doctor.Finding
 	probes      probeState
-	signed      signedPath
+	signedPath  signedPath
 	examination atomic.Pointer[operations.Diagnosis]
 }
 
 // probeState is what the last probes of a database have found.
 type probeState struct {
-	found      []doctor.Finding
-	passed     string          // versions of policy and catalog for which all passed
-	unfinished string          // versions for which they were not finished
-	done       map[string]bool // of the unfinished ones, those that passed
-	wait       time.Duration   // until the unfinished ones are repeated
-	next       time.Time       // when that is
-	factor     int             // how many times as long they have then
+	found              []doctor.Finding
+	passedVersions     string          // versions of policy and catalog for which all passed
+	unfinishedVersions string          // versions for which they were not finished
+	passedParts        map[string]bool // the parts of the unfinished probes that have passed
+	wait               time.Duration   // the time until unfinished probes are repeated
+	next               time.Time       // when unfinished probes are repeated
+	factor             int             // how many times as long they get then
 }
 
 // signedPath is whether statements may take the signed path.
 type signedPath struct {
-	closed string // the reason why they may not; "": they may
-	passed string // the hash of the plan whose probe passed last; "": none
+	closedReason string // the reason why they may not; "": they may
+	passedPlan   string // the hash of the plan whose probe passed last; "": none
 }
 
 // verifiers are those of all databases.
@@ -142,17 +143,17 @@ func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) 
 
 // areDue tells whether the probes are to be run for these versions.
 func (p *probeState) areDue(versions string) bool {
-	return p.passed != versions && (p.unfinished != versions || !time.Now().Before(p.next))
+	return p.passedVersions != versions && (p.unfinishedVersions != versions || !time.Now().Before(p.next))
 }
 
 // probe runs the probes for these versions of policy and catalog.
 func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Database, target doctor.Target,
 	versions string) error {
 	p := &v.probes
-	if p.unfinished != versions {
-		p.done, p.factor = map[string]bool{}, 1
+	if p.unfinishedVersions != versions {
+		p.passedParts, p.factor = map[string]bool{}, 1
 	}
-	target.PassedProbes = p.done // on a busy server they get further each time, and have longer
+	target.PassedProbes = p.passedParts // On a busy server the probes get further each time, and get more time.
 	target.ProbeTime = time.Duration(p.factor) * probeStatement
 	p.factor = min(2*p.factor, maxProbeFactor)
 	found, err := v.probeAsAgent(ctx, conn, db, target)
@@ -165,21 +166,21 @@ func (v *verifier) probe(ctx context.Context, conn *pgx.Conn, db *config.Databas
 	}
 	if doctor.HasUnfinished(found) {
 		// Soon, since full text, LIKE and JSON are slow without the signed path.
-		if p.wait = min(2*p.wait, maxProbeWait); p.wait == 0 || p.unfinished != versions {
+		if p.wait = min(2*p.wait, maxProbeWait); p.wait == 0 || p.unfinishedVersions != versions {
 			p.wait = minProbeWait
 		}
-		p.unfinished, p.next = versions, time.Now().Add(p.wait)
+		p.unfinishedVersions, p.next = versions, time.Now().Add(p.wait)
 	} else {
-		p.passed = versions
+		p.passedVersions = versions
 	}
 	for _, f := range found {
 		if f.Severity == doctor.OK {
-			p.done[f.ID] = true
+			p.passedParts[f.ID] = true
 		}
 	}
-	v.signed.closed = ""
+	v.signedPath.closedReason = ""
 	if target.Plan.HasSignedViews() {
-		v.signed.decide(target.Plan.Hash(), p.done, found)
+		v.signedPath.decide(target.Plan.Hash(), p.passedParts, found)
 	}
 	v.warn(found)
 	return nil
@@ -202,21 +203,21 @@ func closedReason(passed map[string]bool, found []doctor.Finding) string {
 // decide says whether the signed path may be used for the plan of that hash. The last result for a plan counts until
 // another one is there, however long that takes.
 func (s *signedPath) decide(hash string, passed map[string]bool, found []doctor.Finding) {
-	s.closed = closedReason(passed, found)
+	s.closedReason = closedReason(passed, found)
 	switch {
-	case s.closed == "":
-		s.passed = hash
+	case s.closedReason == "":
+		s.passedPlan = hash
 	case slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.NoSignedPath }):
-		s.passed = ""
-	case s.passed == hash:
-		s.closed = ""
+		s.passedPlan = ""
+	case s.passedPlan == hash:
+		s.closedReason = ""
 	}
 }
 
 // signedPathError tells enforcement not to use the signed path where its probe failed, or was not finished.
 func (v *verifier) signedPathError() error {
-	if v.signed.closed != "" {
-		return enforce.SignedPathOff{Why: v.signed.closed}
+	if v.signedPath.closedReason != "" {
+		return enforce.SignedPathOff{Why: v.signedPath.closedReason}
 	}
 	return nil
 }
@@ -242,8 +243,8 @@ func (v *verifier) checkLogins(ctx context.Context, db *config.Database, target 
 	return err
 }
 
-// probeAsAgent runs the probes as the agent role. They have a time of their own, since little of ctx's may be left; where
-// ctx is canceled they end.
+// probeAsAgent runs the probes as the agent role. They have a time of their own, since little of ctx's may be left;
+// where ctx is canceled they end.
 func (v *verifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.Database,
 	target doctor.Target) ([]doctor.Finding, error) {
 	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)

@@ -48,8 +48,8 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", true, nil, false},
 	} {
 		done := map[string]bool{doctor.SignedPath: c.done}
-		if s.decide(c.hash, done, c.found); (s.closed != "") != c.closed {
-			t.Errorf("%d: %q", i, s.closed)
+		if s.decide(c.hash, done, c.found); (s.closedReason != "") != c.closed {
+			t.Errorf("%d: %q", i, s.closedReason)
 		}
 	}
 }

@@ -33,8 +33,8 @@ const (
 type Node struct {
 	Place
 	Kind    Kind
-	Value   string // of a scalar, without quotes; of a boolean true or false
-	Written string // of a scalar: as Value, but a boolean as the file writes it, such as True
+	Value   string // the value of a scalar without quotes; true or false for a boolean
+	Written string // like Value, but a boolean is spelled as in the file, such as True
 	Literal Literal
 
 	// Of a mapping, in the order of the file.
@@ -42,10 +42,10 @@ type Node struct {
 	KeyAt  []Place
 	Values []*Node
 
-	Items []*Node // of a list
+	Items []*Node // the items of a list
 
-	origin   string // of a string: how the file writes it
-	originAt Place  // of the first character of origin
+	origin   string // a string as the file writes it
+	originAt Place  // the place of the first character of origin
 }
 
 // Get returns the value of a key, or nil.
@@ -56,8 +56,8 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// ValueAt returns the place of a byte of a string's value. It follows the text as the file writes it, which may be folded
-// or have escapes.
+// ValueAt returns the place of a byte of a string's value. It follows the text as the file writes it, which may be
+// folded or have escapes.
 func (n *Node) ValueAt(offset int) Place {
 	at := n.originAt
 	if n.origin == "" {

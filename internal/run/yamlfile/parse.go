@@ -46,7 +46,7 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 			return nil, Errors{start.Errorf("", "not YAML: %s", err)}
 		}
 		here := placeOf(file, syntax.GetToken())
-		if f.CheckText != nil { // for example ${VARIABLE}, whose braces the parser takes for a mapping's
+		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping.
 			if refused := f.CheckText(here, line(data, here.Line)); refused != nil {
 				return nil, Errors{refused}
 			}

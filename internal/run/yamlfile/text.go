@@ -37,7 +37,7 @@ func readable(file string, data []byte) ([]byte, *Error) {
 // million.
 const (
 	maxDepth  = 64
-	maxColumn = 2000 // at which an entry of a list or a mapping may begin
+	maxColumn = 2000 // the last column at which an entry of a list or a mapping may begin
 )
 
 // tooDeep looks at the tokens before they are parsed.

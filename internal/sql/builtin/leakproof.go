@@ -42,7 +42,7 @@ var leakproofNames = func() map[string]bool {
 func MayBeLeakproof(name string) bool { return leakproofNames[name] }
 
 // A statement of an agent runs functions of pg_catalog, of these extensions, those listed, and those of casts.
-const marked = `
+const markedQuery = `
 SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p
 WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catalog.oid[])
   ELSE p.oid = ANY ($2::pg_catalog.oid[]) OR EXISTS (SELECT FROM pg_catalog.pg_cast AS c WHERE c.castfunc = p.oid)
@@ -55,5 +55,5 @@ ORDER BY 1`
 // PostgreSQL that it does not mark itself, those with one of the OIDs, of these extensions, and of casts. Row security
 // lets what is marked so see rows before the policy has judged them. Every role may ask.
 func Leakproof(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
-	return names(ctx, q, "look for functions that were marked LEAKPROOF", marked, leakproof, listed, extensions)
+	return names(ctx, q, "look for functions that were marked LEAKPROOF", markedQuery, leakproof, listed, extensions)
 }

@@ -6,7 +6,8 @@
 // decide then what triggers, policies and the checks themselves work out. [Leakproof] tells whom row security trusts
 // with hidden rows besides.
 //
-// Not found: what is written into the tables of pg_catalog by hand (allow_system_table_mods), and another server program.
+// Not found: what is written into the tables of pg_catalog by hand (allow_system_table_mods), and another server
+// program.
 package builtin
 
 import (
@@ -21,11 +22,12 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// planted lists them. What initdb makes has an OID below 16384. A function that the server has in its own program runs
-// by its OID, whatever CREATE OR REPLACE makes of it, unless the planner puts an SQL body in its place. Extensions may
-// have functions in pg_catalog, but none by a name that ours call. Casts count that rules and ours write: those of
-// attributes, which are text, above all.
-const planted = `
+// plantedQuery is a query of objects that somebody has planted in pg_catalog. Objects of initdb have OIDs below 16384.
+// The server finds a built-in function by its OID, so CREATE OR REPLACE does not change it, unless the planner inlines
+// an SQL body. Extensions may put functions into pg_catalog, except under names that functions of pgconsent call. The
+// query also lists casts of the kinds that rules and functions of pgconsent use, above all casts from text, the type of
+// attributes.
+const plantedQuery = `
 WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
   WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
@@ -86,7 +88,7 @@ var tolerant = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* f
 
 // Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
 func Planted(ctx context.Context, q Querier) ([]string, error) {
-	return names(ctx, q, "look at what PostgreSQL's functions are", planted, written, moments, tolerant)
+	return names(ctx, q, "look at what PostgreSQL's functions are", plantedQuery, written, moments, tolerant)
 }
 
 // names runs a query whose rows are a name each; what is said of an error.

@@ -35,19 +35,19 @@ type Relation struct {
 	Kind      RelKind
 	Owner     string
 	Extension string
-	Columns   []Column // by attnum, dropped ones left out
+	Columns   []Column // the columns by attnum, without dropped ones
 	Waiting   []string // columns that it has besides, which are not to be known: see Snapshot.Without
 
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
-	Unique      []Key // what no two rows may share: unique indexes, exclusion constraints, the primary key
+	Unique      []Key // the keys by which rows may collide: the primary key, unique indexes, exclusion constraints
 	Indexes     []BTree
 	Partial     []Partial
-	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
-	// text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
+	Inverted    []string // the columns of valid GIN indexes over the whole table, sorted
+	// text search vectors that a valid index holds for every row, computed by functions of PostgreSQL alone
 	Vectors []string
-	// an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not
-	// PostgreSQL's own
+	// an index of the relation may search approximately: hnsw and ivfflat of pgvector, and every access method that is not
+	// PostgreSQL's
 	Approximate bool
 
 	Protection
@@ -61,73 +61,79 @@ type Relation struct {
 type Protection struct {
 	RowSecurity  bool // relrowsecurity
 	ForceRLS     bool // relforcerowsecurity
-	HasOurPolicy bool // it has the row policy of ours that says which rows agents see
+	HasOurPolicy bool // the relation has the row policy of pgconsent that decides which rows agents see
 }
 
-// Inheritance is how a relation is part of others, or has others as parts.
+// Inheritance says of which tables a relation is a partition or child, and whether it has partitions or children.
 type Inheritance struct {
 	IsPartition bool
 	HasChildren bool     // inheritance children or partitions
-	Parents     []Name   // of a partition or an inheritance child, directly
-	PartitionBy []string // of a partitioned table: the columns that say where a row goes
+	Parents     []Name   // the direct parents of a partition or an inheritance child
+	PartitionBy []string // the columns of the partition key of a partitioned table
 }
 
 // WriteFacts are what PostgreSQL computes and checks of a row as it is written.
 type WriteFacts struct {
-	Checked         []string   // columns that a CHECK constraint reads, by attnum
-	CheckedTogether [][]string // of each CHECK constraint that reads several columns: which, by attnum
-	// of each constraint that may refuse an update of a row whose columns it leaves as they are: NOT VALID, or of more
-	// than the row; which, by attnum
+	Checked         []string   // the columns that CHECK constraints read, by attnum
+	CheckedTogether [][]string // for each CHECK constraint on several columns, the columns that it reads, by attnum
+	// for each constraint that may fail for an update which changes none of its columns, the columns that it reads, by
+	// attnum: it is NOT VALID, or reads more than the row
 	Rechecked [][]string
-	Computed  []Computed // what is computed of a row as it is written, and may fail
-	Compared  []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
-	HasRules  bool       // rewrite rules, which a view's own is not counted as
+	Computed  []Computed // the computations on a written row that may fail
+	Compared  []Compared // the indexes that compare written rows with functions that may fail
+	HasRules  bool       // the relation has rewrite rules; the rule of a view itself does not count
 }
 
-// UserCode is where PostgreSQL runs code that is neither its own nor ours for a relation.
+// UserCode says where PostgreSQL runs code of other roles for a relation: code that neither PostgreSQL nor pgconsent
+// has brought.
 type UserCode struct {
-	// of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on
-	// other tables aside
+	// deleting a row of the table runs only code of PostgreSQL and of pgconsent, apart from referential actions on other
+	// tables
 	DeleteRunsNoUserCode bool
-	UpdateRunsNoUserCode bool   // the same of an update, the values that are set aside
-	PlannerRunsUserCode  bool   // PostgreSQL may run a function of others as it plans to read it, or finds its rows
-	UserCodeSource       string // by what, for people: "public.notes, index notes_title: public.f(text)"
+	// updating a row of the table runs only code of PostgreSQL and of pgconsent, apart from the expressions of the new
+	// values
+	UpdateRunsNoUserCode bool
+	// PostgreSQL may run a function of other roles as it plans a statement that reads the table, or finds its rows
+	PlannerRunsUserCode bool
+	// the object that makes PostgreSQL run user code, for people: "public.notes, index notes_title: public.f(text)"
+	UserCodeSource string
 }
 
-// ViewFacts are of a view outside the system's schemas and ours.
+// ViewFacts describe a view outside the schemas of PostgreSQL and of pgconsent.
 type ViewFacts struct {
-	Definition  string    // its query, with names qualified
-	Reads       []Read    // what it reads directly
-	Updatable   Updatable // of one without triggers and rules of its own: what PostgreSQL lets be done to it
-	CheckOption string    // "", local or cascaded
+	Definition string // the query of the view, with qualified names
+	Reads      []Read // the relations that the view reads directly
+	// the commands that PostgreSQL allows on the view, if it has neither triggers nor rules of its own
+	Updatable   Updatable
+	CheckOption string // "", local or cascaded
 }
 
 // Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
 type Computed struct {
-	// "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its
-	// condition, if that has; "column", "partition": if they go by more than the row
+	// "index": the expressions or the predicate of an index, unless all of it is leak-proof; "trigger": the condition of a
+	// trigger, unless it is leak-proof; "column", "partition": a generated column or a partition key that depends on more
+	// than the row
 	By          string
-	Columns     []string // that it reads, or that it waits for, by attnum
-	OnUnchanged bool     // it may fail for a row of which an update leaves Columns as they are
-	OnDelete    bool     // it may fail for a row that is deleted
+	Columns     []string // the columns that the computation reads, or whose change triggers it, by attnum
+	OnUnchanged bool     // the computation may fail for an update that does not change Columns
+	OnDelete    bool     // the computation may fail for a deleted row
 }
 
-// Compared is an index whose operator classes are not those of plain values alone, each of which PostgreSQL knows to
-// compare.
+// Compared is an index with an operator class whose comparisons may fail for some values.
 type Compared struct {
 	Index string
 	Keys  []IndexKey
 }
 
-// IndexKey is a column or an expression of an index; or, with the method "operator", an operator of others by which a
-// constraint excludes.
+// IndexKey is a column or an expression of an index. With the method "operator" it is an operator of an exclusion
+// constraint that is not PostgreSQL's.
 type IndexKey struct {
 	Method     string // the access method: "gist"
 	Class      string // the operator class: "range_ops"
-	By         string // whose it is: "postgresql", an extension, or "" for anybody else
+	By         string // who provides the operator class or operator: "postgresql" or an extension; "": another role
 	Type       uint32
 	Expression bool
-	Columns    []string // of the table, by attnum
+	Columns    []string // the columns of the table that the key reads, by attnum
 }
 
 // Updatable is what pg_relation_is_updatable says: a bit for each command.
@@ -165,39 +171,39 @@ type Column struct {
 	TypeOID      uint32
 	NotNull      bool
 	Generated    bool
-	Virtual      bool     // generated, and computed as it is read: by an expression, which may fail
-	ComputedFrom []string // of a generated column: what it is computed from, by attnum
+	Virtual      bool     // a generated column that PostgreSQL computes when a statement reads it; its expression may fail
+	ComputedFrom []string // the columns that a generated column is computed from, by attnum
 	Collation    string   // "" for a type without one, and for the database's own
 
 	Nondeterministic bool   // the collation takes different bytes for the same text
 	Identity         string // "", "always" or "by default"
-	Default          string // its expression, or that of its domain; "" if it has none; an identity column has none
-	Sequence         Name   // whose next value the default or the identity is; the zero value if none
+	Default          string // the expression of the column, or of its domain; "": none, as for an identity column
+	Sequence         Name   // the sequence of the default or identity; the zero Name: none
 
-	// Values are the only ones that a validated CHECK of this column alone, or of its domain, lets through besides NULL,
-	// sorted. Nil: there is no such check, or it says something that is not a plain list of strings.
+	// Values are the values that a validated CHECK of this column alone, or of its domain, allows besides NULL, sorted.
+	// nil: there is no such CHECK, or it is no plain list of strings.
 	Values []string
 }
 
-// Indexed is what an index shows by its name.
+// Indexed is what pgconsent knows of an index that a statement names.
 type Indexed struct {
 	Name    Name
 	Table   Name
-	Columns []string // that it has, those that are only included as well
-	Plain   bool     // it has neither expressions nor a condition
+	Columns []string // all columns of the index, including those of INCLUDE
+	Plain   bool     // the index has neither expressions nor a predicate
 }
 
 // BTree is a valid btree index over the whole table.
 type BTree struct {
-	Columns []string // its leading keys as far as they are plain columns
+	Columns []string // the leading columns of the index, up to the first expression
 	Unique  bool     // on exactly Columns, and not deferred
 	Bytes   bool     // text columns are in the order of their bytes (text_pattern_ops)
 }
 
 // Partial is a valid btree index over some rows of the table.
 type Partial struct {
-	Columns []string // its leading keys as far as they are plain columns
-	Where   string   // which rows, as pg_get_expr writes it
+	Columns []string // the leading columns of the index, up to the first expression
+	Where   string   // the predicate of the index, as pg_get_expr writes it
 }
 
 // Size is an estimate of what a table holds, hidden rows included: never shown to agents. It is no part of a snapshot,
@@ -207,25 +213,25 @@ type Size struct {
 	Distinct map[string]float64 // number of values by column; those that are not known are left out
 }
 
-// Sizes are those of the tables that are known.
+// Sizes are the known sizes of tables, by name.
 type Sizes map[Name]Size
 
 // Key is an index that lets no two rows collide.
 type Key struct {
-	Name    string   // of the index, and of its constraint if it has one
-	Columns []string // those that its key, its expressions and its predicate read, by attnum
-	// those without which being equal no two rows collide: plain columns of a unique key, or WITH = of one that
-	// excludes, in their own collation
+	Name    string   // the name of the index, and of its constraint if it has one
+	Columns []string // the columns that the key, the expressions and the predicate of the index read, by attnum
+	// columns that must be equal for two rows to collide: plain columns of a unique key, or columns WITH = of an exclusion
+	// constraint, in their own collation
 	Equal         []string
-	NullsDistinct []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
-	Where         string   // which rows it is about, as pg_get_expr writes it
+	NullsDistinct []string // plain columns in which a NULL keeps the row from colliding, because NULL equals no NULL
+	Where         string   // the predicate of a partial index, as pg_get_expr writes it
 	WhereColumns  []string // the columns that Where reads, by attnum
 }
 
-// Action is what becomes of a row whose foreign key loses its target.
+// Action is what PostgreSQL does to a referring row when the row that its foreign key refers to is deleted or changed.
 type Action string
 
-// The actions. Those that refuse do so whether or not whoever deletes may see the row.
+// The actions. NO ACTION and RESTRICT make the statement fail even if its user cannot see the referring row.
 const (
 	NoAction   Action = "no action"
 	Restrict   Action = "restrict"
@@ -242,8 +248,8 @@ type ForeignKey struct {
 	Validated  bool
 	OnUpdate   Action
 	OnDelete   Action
-	Nulled     []string // those of its columns that ON DELETE SET NULL sets; none: all of them
-	Full       bool     // MATCH FULL: all of its columns are NULL, or none
+	Nulled     []string // the columns that ON DELETE SET NULL sets; none: it sets all columns of the key
+	Full       bool     // MATCH FULL: either all columns are NULL or none is
 }
 
 // Function is a row of pg_proc outside pg_catalog and information_schema; of those two only the names are kept.
@@ -251,11 +257,11 @@ type Function struct {
 	OID             uint32
 	Name            Name
 	Kind            byte     // prokind: f, a, w, p
-	ArgNames        []string // of the input arguments, "" where unnamed
-	ArgTypes        []string // of the input arguments, as format_type
+	ArgNames        []string // the names of the input arguments; "" for an argument without a name
+	ArgTypes        []string // the types of the input arguments, as format_type
 	Defaults        int
 	Variadic        bool
-	SecurityDefiner bool // of an aggregate: one of the functions that it is made of is
+	SecurityDefiner bool // the function, or a function that the aggregate is made of, is SECURITY DEFINER
 	// a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of
 	// others; "": none
 	DefinerDefault string
@@ -266,27 +272,28 @@ type Function struct {
 	MayBeReplaced bool
 	Extension     string   // "" if it belongs to none
 	Results       []uint32 // the types of what it gives: its result and its OUT arguments
-	RangeType     uint32   // of a constructor that PostgreSQL made for a range type: the type of its result
+	RangeType     uint32   // the range type that a constructor function of PostgreSQL returns
 }
 
 // Type is a row of pg_type that is not a table's row type or an array of one.
 type Type struct {
-	OID          uint32
-	Name         Name
-	Kind         byte   // typtype: b, c, d, e, m, p, r
-	BaseName     string // of a domain: the type under it that is none, as format_type
-	Extension    string
-	Element      uint32   // of an array type; name, point and others that have subscripts are none
-	Base         uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
-	Labels       []string // of an enum, in its order
-	RunsUserCode bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself
+	OID       uint32
+	Name      Name
+	Kind      byte   // typtype: b, c, d, e, m, p, r
+	BaseName  string // the base type of a domain that is itself no domain, as format_type
+	Extension string
+	Element   uint32   // the element type of an array type; name, point and other types with subscripts have none
+	Base      uint32   // the base type of a domain, the type of the bounds of a range, or the range of a multirange
+	Labels    []string // the labels of an enum, in its order
+	// PostgreSQL runs a function of other roles as it compares its values, or makes or converts them by itself
+	RunsUserCode bool
 	// of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
 	SubtypeDiff string
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
 	// under it; and those that a range compares and rounds its bounds by.
 	CheckFunctions []uint32
-	CheckTypes     []uint32 // of a domain: the types that its checks have to do with
+	CheckTypes     []uint32 // the types that the CHECK constraints of a domain use
 }
 
 // Cast is a row of pg_cast that runs a function outside pg_catalog.

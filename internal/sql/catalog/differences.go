@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Differences are what two snapshots of one database have otherwise; names are sorted.
+// Differences are the objects that differ between two snapshots of one database; names are sorted.
 type Differences struct {
 	Relations []Name // what the snapshots say of them or their indexes
-	Functions []Name // of the first: calls of these names may now be of something else, or fail
+	Functions []Name // names of functions in the first snapshot whose calls may now mean another function, or fail
 	Gone      []Name // functions of the first: calls of these names can only fail now
 	// Others tells whether anything else is otherwise, the types of the rows of Relations aside: a new function may be
 	// what the name of a column means now.
@@ -53,7 +53,7 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		})
 	}
 	return Differences{Relations: sorted(differ), Functions: sorted(changed), Gone: sorted(gone),
-		Others: s.beside(differ, named).hash() != o.beside(differ, named).hash()}
+		Others: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
 }
 
 // nameElsewhere tells whether a function of another schema has the name. Calls of that one may now be of one that has
@@ -100,9 +100,9 @@ func (f *Function) mayBeAttribute() bool {
 		strings.HasPrefix(first, "record")
 }
 
-// beside is the content of a snapshot without its relations, and without some functions and the types of the rows of
-// some relations.
-func (s *Snapshot) beside(relations map[Name]bool, functions func(*Function) bool) Spec {
+// specWithout is the content of a snapshot without its relations, and without some functions and the types of the rows
+// of some relations.
+func (s *Snapshot) specWithout(relations map[Name]bool, functions func(*Function) bool) Spec {
 	spec := s.spec
 	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), functions)
 	spec.Relations, spec.Indexes, spec.Types, spec.Collations = nil, nil, nil, map[uint32][]string{}

@@ -16,7 +16,7 @@ var ErrOtherForm = errors.New("the snapshot has the form of another version")
 
 // encoded is what [Snapshot.Encode] writes.
 type encoded struct {
-	Form string // of Spec
+	Form string // the form of Spec
 	Spec Spec
 }
 
@@ -54,7 +54,8 @@ func Decode(data []byte) (*Snapshot, error) {
 	return NewSnapshot(e.Spec), nil
 }
 
-// form describes the fields of Spec and of all that it consists of.
+// form describes the fields of Spec and of all types in it. Decode compares it, so that it does not misread a snapshot
+// that another version of pgconsent has encoded.
 var form = func() string {
 	var out strings.Builder
 	seen := map[reflect.Type]bool{}

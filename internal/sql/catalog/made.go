@@ -22,15 +22,15 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 	return oid
 }
 
-// TypeRunsUserCode tells whether a function of others may run as values of a type are compared, or made or converted
-// where the text says nothing of it.
+// TypeRunsUserCode tells whether a function of other roles may run as values of a type are compared, or made or
+// converted where the text says nothing of it.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
 	quiet, known := s.plainTypes[oid]
 	return !known || !quiet
 }
 
-// ReadRunsUserCode tells whether a function of others may run as a relation is read, its columns named or not; by says,
-// for people, by what.
+// ReadRunsUserCode tells whether a function of other roles may run as a relation is read, its columns named or not; by
+// says, for people, by what.
 func (s *Snapshot) ReadRunsUserCode(r *Relation) (by string, runs bool) {
 	if r.PlannerRunsUserCode {
 		return r.UserCodeSource, true

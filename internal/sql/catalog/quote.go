@@ -14,7 +14,7 @@ func QuoteIdent(name string) string {
 }
 
 func plain(name string) bool {
-	if name == "" || reserved[name] {
+	if name == "" || reservedWords[name] {
 		return false
 	}
 	for i, c := range []byte(name) {
@@ -37,9 +37,9 @@ func QuoteLiteral(value string) string {
 	return quoted
 }
 
-// reserved are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name, unquoted,
-// and those of PL/pgSQL, which takes NEW.by for no field of NEW; quoting one too many does no harm.
-var reserved = func() map[string]bool {
+// reservedWords are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name,
+// unquoted, and those of PL/pgSQL, which takes NEW.by for no field of NEW; quoting one too many does no harm.
+var reservedWords = func() map[string]bool {
 	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
 cast char character check coalesce collate collation column concurrently constraint create cross current_catalog
 current_date current_role current_schema current_time current_timestamp current_user dec decimal default deferrable desc

@@ -19,9 +19,9 @@ type Spec struct {
 	Functions []*Function // outside pg_catalog and information_schema
 	Types     []*Type     // all, also pg_catalog
 	Operators []*Operator // outside pg_catalog
-	Casts     []*Cast     // by functions outside pg_catalog
+	Casts     []*Cast     // casts by functions outside pg_catalog
 
-	Collations map[uint32][]string // by types outside pg_catalog: see Snapshot.Collations
+	Collations map[uint32][]string // collations of types outside pg_catalog: see Snapshot.Collations
 
 	CatalogFunctions    map[string]bool // names in pg_catalog
 	CatalogOperators    map[string]bool // names in pg_catalog
@@ -44,7 +44,7 @@ type Snapshot struct {
 	functionsByOID map[uint32]*Function
 	castsTo        map[uint32][]*Cast
 	pointedTo      map[Name][]*Relation
-	plainTypes     map[uint32]bool // for which PostgreSQL runs no code of the owner's
+	plainTypes     map[uint32]bool // types for which PostgreSQL runs no code of the owner
 }
 
 // NewSnapshot takes over spec and what it points to.

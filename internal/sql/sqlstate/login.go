@@ -2,9 +2,9 @@ package sqlstate
 
 import "errors"
 
-// LoginFailed is the error of a connection of ours to the database server, as role, that could not be had: 53300 where
-// the server has no room for it, which is over as soon as somebody leaves, else 08006. The message says nothing of the
-// cause, which is for the log.
+// LoginFailed is the error of a connection of pgconsent to the database server, as role, that could not be had: 53300
+// where the server has no room for it, which is over as soon as somebody leaves, else 08006. The message says nothing
+// of the cause, which is for the log.
 func LoginFailed(role string, cause error) *Error {
 	var server interface{ SQLState() string }
 	if errors.As(cause, &server) && Code(server.SQLState()) == TooManyConnections {

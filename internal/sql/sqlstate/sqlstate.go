@@ -13,7 +13,8 @@ import (
 // Code is a five-character SQLSTATE of [0-9A-Z].
 type Code string
 
-// The SQLSTATEs that pgconsent sends by itself. Errors of the server that pass keep their own.
+// The SQLSTATEs of pgconsent's own errors. An error of the server that reaches the client keeps the SQLSTATE of the
+// server.
 const (
 	SuccessfulCompletion         Code = "00000"
 	FeatureNotSupported          Code = "0A000"

@@ -6,8 +6,8 @@ import "google.golang.org/protobuf/proto"
 // (transformAExprBetween and transformAExprIn of its parse_expr.c). x may hold another of them: 1 KB of text has taken
 // the server's memory at half a gigabyte a second, and no timeout stops that.
 
-// maxExpanded is how many nodes a tree may have, copies counted.
-const maxExpanded = 2_000_000
+// maxExpandedNodes is how many nodes a tree may have, with each copy counted.
+const maxExpandedNodes = 2_000_000
 
 // nestsCopies tells whether IN or BETWEEN occurs twice in a text, so that one may be inside the other.
 func (s *Source) nestsCopies() bool {

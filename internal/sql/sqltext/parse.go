@@ -28,7 +28,7 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 		}
 		return nil, s.withoutLiteral(refusal)
 	}
-	if s.nestsCopies() && expanded(tree) > maxExpanded {
+	if s.nestsCopies() && expanded(tree) > maxExpandedNodes {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement compares what compares too often").
 			WithHint("The server copies the left side of IN and BETWEEN for each value: compute it in a sub-select.")

@@ -15,18 +15,18 @@ import (
 func Prove(intended *ParseResult, text string) *sqlstate.Error {
 	source, refusal := Scan(text)
 	if refusal != nil {
-		return unproved(refusal)
+		return unprovedRefusal(refusal)
 	}
 	tree, refusal := source.Parse()
 	if refusal != nil {
-		return unproved(refusal)
+		return unprovedRefusal(refusal)
 	}
 	StripLocations(intended)
 	StripLocations(tree)
 	flattenAnds(intended)
 	flattenAnds(tree)
 	if !proto.Equal(intended, tree) {
-		return unproved(nil)
+		return unprovedRefusal(nil)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func flattenAnds(m proto.Message) {
 
 func isAnd(n *Node) bool { return n.GetBoolExpr().GetBoolop() == AND_EXPR && n.GetBoolExpr() != nil }
 
-func unproved(cause *sqlstate.Error) *sqlstate.Error {
+func unprovedRefusal(cause *sqlstate.Error) *sqlstate.Error {
 	e := sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProof, "pgconsent could not rewrite this statement safely").
 		WithHint("The rewritten text did not read back as intended. Write the statement in a plainer form, and please report it.")
 	if cause != nil {

@@ -23,9 +23,9 @@ type Spliced struct {
 
 // segment says where a stretch of the new text came from, in characters counted from 0.
 type segment struct {
-	at     int  // its start in the new text
-	origin int  // its start in the original
-	copied bool // copied from the original; else all of it maps to origin
+	at     int  // where the segment starts in the new text
+	origin int  // where the segment starts in the original
+	isCopy bool // the text is a copy of the original; if not, each of its positions maps to origin
 }
 
 // Splice applies edits to a text. Edits must not overlap; insertions at one place keep their order and come before a
@@ -69,7 +69,7 @@ func (s *Spliced) Position(p int) int {
 	}
 	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].at > p-1 }) - 1
 	g := s.segments[i]
-	if !g.copied {
+	if !g.isCopy {
 		return g.origin + 1
 	}
 	return g.origin + (p - 1 - g.at) + 1

@@ -55,14 +55,14 @@ var signedCanaryShapes = []string{
 // canaryPlans are settings that make the planner choose other plans.
 var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hashjoin, enable_mergejoin", "enable_hashagg"}
 
-// rowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
-func (p *probe) rowSecurityPath(ctx context.Context) ([]Finding, error) {
+// checkRowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
+func (p *probe) checkRowSecurityPath(ctx context.Context) ([]Finding, error) {
 	finding := func(what string) Finding {
 		return Finding{"row_security_path", Unsafe, "row security does not hold on this server as it should: " + what,
 			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.Canary(), []string{"", predicate.UseHashHint, predicate.UseIndexHint},
+	err := p.runCanary(ctx, rls.Canary(), []string{"", predicate.UseHashHint, predicate.UseIndexHint},
 		func(sql, got string, err error) error {
 			var pg *pgconn.PgError
 			switch {
@@ -78,9 +78,9 @@ func (p *probe) rowSecurityPath(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// signedPath tests the canary's signed view: without a signature it raises its error before anything else is evaluated,
-// with one its first row shows.
-func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
+// checkSignedPath tests the canary's signed view: without a signature it raises its error before anything else is
+// evaluated, with one its first row shows.
+func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	if !p.Plan.HasSignedViews() {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ func (p *probe) signedPath(ctx context.Context) ([]Finding, error) {
 			what, "Report it with the version of the server."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.CanarySignedView(), []string{""}, func(sql, _ string, err error) error {
+	err := p.runCanary(ctx, rls.CanarySignedView(), []string{""}, func(sql, _ string, err error) error {
 		var pg *pgconn.PgError
 		switch {
 		case err == nil:
@@ -143,9 +143,9 @@ func (p *probe) eachSetting(ctx context.Context, plan, how string) error {
 	return nil
 }
 
-// canary runs every shape with each of the hints before it and with every plan, in a sealed session, and calls judge
+// runCanary runs every shape with each of the hints before it and with every plan, in a sealed session, and calls judge
 // with each answer. The statements of a plan are sent at once, since a round trip takes long on a busy server.
-func (p *probe) canary(ctx context.Context, relation string, hints []string,
+func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
 	judge func(sql, got string, err error) error) error {
 	var statements []string
 	for _, shape := range canaryShapes {

@@ -57,12 +57,12 @@ type Target struct {
 
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
-	Plan     *rls.Plan // of the configured policy
+	Plan     *rls.Plan // the plan of the configured policy
 
 	Owners []string // logins that pass through the proxy unchanged; nil: other logins are not looked at
 
 	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
-	ProbeTime    time.Duration   // for each statement of [Probe]; 0: 30 s
+	ProbeTime    time.Duration   // how long each statement of [Probe] may take; 0: 30 s
 
 	running bool // set by [Check]
 }
@@ -176,8 +176,8 @@ func Check(ctx context.Context, conn *pgx.Conn, s Target) error {
 	return err
 }
 
-// strings runs a query whose rows are one text each.
-func (x *examination) strings(ctx context.Context, sql string, args ...any) ([]string, error) {
+// queryStrings runs a query whose rows are one text each.
+func (x *examination) queryStrings(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (x *examination) strings(ctx context.Context, sql string, args ...any) ([]s
 
 // findEach makes a finding of every row of a query; %s in What and Fix is the row's text.
 func (x *examination) findEach(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
-	names, err := x.strings(ctx, sql, args...)
+	names, err := x.queryStrings(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +199,8 @@ func (x *examination) findEach(ctx context.Context, f Finding, sql string, args 
 	return found, nil
 }
 
-// concat collects the findings of several queries.
-func concat(queries ...func() ([]Finding, error)) ([]Finding, error) {
+// collectFindings collects the findings of several queries.
+func collectFindings(queries ...func() ([]Finding, error)) ([]Finding, error) {
 	var found []Finding
 	for _, q := range queries {
 		f, err := q()

@@ -63,7 +63,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	if len(altered) > 0 {
-		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(altered),
+		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + nameList(altered),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
 		if single {
 			x.tablesOf[one] = among
@@ -72,13 +72,13 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	if len(missingViews) > 0 {
 		found = append(found, Finding{"drift_signed_view", Warning,
-			"views that signed statements read are gone, which read under row security instead: " + list(missingViews),
+			"views that signed statements read are gone, which read under row security instead: " + nameList(missingViews),
 			"Run pgconsent migrate, which makes them anew."})
 	}
 	if len(tables) > 0 {
 		found = append(found, Finding{"drift_table", Warning,
 			"grants or settings of protected tables changed since pgconsent migrate: " +
-				list(tables), "If that was meant, nothing; pgconsent migrate records it."})
+				nameList(tables), "If that was meant, nothing; pgconsent migrate records it."})
 	}
 	// For a snapshot that is newer than all transactions there is no change.
 	var emptied bool

@@ -94,7 +94,7 @@ type loginResult int
 
 const (
 	loginRefused  loginResult = iota // a password is asked for, or the login refused
-	authenticated                    // nothing was asked for; then refused, for another reason
+	loginAccepted                    // nothing was asked for; then refused, for another reason
 	loggedIn
 )
 
@@ -128,15 +128,15 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 
 	got := loginRefused
 	for {
-		kind, body, err := message(nc)
+		kind, body, err := readMessage(nc)
 		switch {
 		case err != nil:
 			return loginRefused, err
-		case kind == 'E' && got == authenticated:
+		case kind == 'E' && got == loginAccepted:
 			return got, nil
 		case kind == 'E':
 			// Only a refusal of this login is a result: for a server that is starting, or full, it is an error.
-			if e := serverError(body); !strings.HasPrefix(e.Code, "28") {
+			if e := decodeServerError(body); !strings.HasPrefix(e.Code, "28") {
 				return loginRefused, e
 			}
 			return loginRefused, nil
@@ -146,8 +146,8 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
 			return loginRefused, nil // it asks for something
 		case kind == 'R' && len(body) == 4:
-			got = authenticated
-		case got == authenticated && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
+			got = loginAccepted
+		case got == loginAccepted && slices.Contains([]byte("SKN"), kind): // settings, the key, notices
 		default:
 			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)
 		}
@@ -180,8 +180,8 @@ func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
 	return secured, nil
 }
 
-// message reads one message of the server; messages are short before the first query.
-func message(r io.Reader) (kind byte, body []byte, err error) {
+// readMessage reads one message of the server; messages are short before the first query.
+func readMessage(r io.Reader) (kind byte, body []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, fmt.Errorf("read the server's answer: %w", err)
@@ -197,8 +197,8 @@ func message(r io.Reader) (kind byte, body []byte, err error) {
 	return head[0], body, nil
 }
 
-// serverError reads an ErrorResponse.
-func serverError(body []byte) *pgconn.PgError {
+// decodeServerError reads an ErrorResponse.
+func decodeServerError(body []byte) *pgconn.PgError {
 	e := &pgconn.PgError{}
 	for _, field := range bytes.Split(body, []byte{0}) {
 		if len(field) == 0 {

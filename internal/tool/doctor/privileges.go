@@ -13,7 +13,7 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
 	}
-	return concat(
+	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_temp", Unsafe,
 				"the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
@@ -66,13 +66,13 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 			fresh = append(fresh, c.Relation.Name.String())
 		}
 	}
-	return concat(
+	return collectFindings(
 		func() ([]Finding, error) {
 			if len(fresh) == 0 {
 				return nil, nil
 			}
 			return []Finding{{"new_part", Warning,
-				"parts of listed tables that agents cannot read by name yet: " + list(fresh), "Run pgconsent migrate."}}, nil
+				"parts of listed tables that agents cannot read by name yet: " + nameList(fresh), "Run pgconsent migrate."}}, nil
 		},
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_usage", Unsafe,

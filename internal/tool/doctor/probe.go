@@ -64,13 +64,13 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		id, holds string
 		run       func(context.Context) ([]Finding, error)
 	}{
-		{"pooler", "the connection leads to one server process", p.pooler},
-		{"seal", "a seal made with the newest key is accepted", p.validSeal},
-		{"unsigned_text", "signed views refuse a text that is not signed", p.unsignedReads},
-		{SignedPath, "the signed path runs no expression before it has verified the signature", p.signedPath},
-		{"row_security_path", "row security lets no expression at a hidden row", p.rowSecurityPath},
-		{"leak", "without a seal no row shows", p.rowsWithoutSeal},
-		{"forged_seal", "a forged seal opens nothing", p.forgedSeals},
+		{"pooler", "the connection leads to one server process", p.detectPooler},
+		{"seal", "a seal made with the newest key is accepted", p.tryValidSeal},
+		{"unsigned_text", "signed views refuse a text that is not signed", p.tryUnsignedReads},
+		{SignedPath, "the signed path runs no expression before it has verified the signature", p.checkSignedPath},
+		{"row_security_path", "row security lets no expression at a hidden row", p.checkRowSecurityPath},
+		{"leak", "without a seal no row shows", p.findRowsWithoutSeal},
+		{"forged_seal", "a forged seal opens nothing", p.tryForgedSeals},
 	} {
 		if s.PassedProbes[c.id] {
 			continue
@@ -116,8 +116,8 @@ type probe struct {
 	timedOut map[catalog.Name]bool // tables on which a statement timed out: they are skipped from then on
 }
 
-// pooler detects a connection pooler that assigns server processes by transaction.
-func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
+// detectPooler detects a connection pooler that assigns server processes by transaction.
+func (p *probe) detectPooler(ctx context.Context) ([]Finding, error) {
 	loginPID := p.conn.PgConn().PID()
 	seen := map[uint32]bool{loginPID: true}
 	for range 3 {
@@ -135,16 +135,16 @@ func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
 		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
 }
 
-// rowsWithoutSeal looks for a row of any protected table in a session without a seal.
-func (p *probe) rowsWithoutSeal(ctx context.Context) ([]Finding, error) {
+// findRowsWithoutSeal looks for a row of any protected table in a session without a seal.
+func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 	if _, err := p.conn.Exec(ctx, "RESET pgconsent.seal"); err != nil {
 		return nil, err
 	}
-	return p.visibleRows(ctx, "leak", "without a seal")
+	return p.findVisibleRows(ctx, "leak", "without a seal")
 }
 
-// forgedSeals looks for a row with seals that were made without the key, for another process, or for another time.
-func (p *probe) forgedSeals(ctx context.Context) ([]Finding, error) {
+// tryForgedSeals looks for a row with seals that were made without the key, for another process, or for another time.
+func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.claims(ctx)
 	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
 	foreign := claims
@@ -168,7 +168,7 @@ func (p *probe) forgedSeals(ctx context.Context) ([]Finding, error) {
 		if sealed {
 			found = append(found, Finding{"forged_seal", Unsafe, "the database accepts a session " + what, "Run pgconsent migrate."})
 		}
-		f, err := p.visibleRows(ctx, "forged_seal", what)
+		f, err := p.findVisibleRows(ctx, "forged_seal", what)
 		found = append(found, f...)
 		if err != nil {
 			return found, err
@@ -178,9 +178,9 @@ func (p *probe) forgedSeals(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// validSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
+// tryValidSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
 // secret.
-func (p *probe) validSeal(ctx context.Context) ([]Finding, error) {
+func (p *probe) tryValidSeal(ctx context.Context) ([]Finding, error) {
 	ok, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
 	if err != nil || ok {
 		return nil, err
@@ -211,8 +211,8 @@ func (p *probe) claims(ctx context.Context) seal.Claims {
 	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "doctor"}
 }
 
-// visibleRows finds protected tables that show a row.
-func (p *probe) visibleRows(ctx context.Context, id, what string) ([]Finding, error) {
+// findVisibleRows finds protected tables that show a row.
+func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding, error) {
 	var found []Finding
 	for _, t := range p.Policy.Tables() {
 		n := t.Relation.Name
@@ -241,13 +241,13 @@ func (p *probe) visibleRows(ctx context.Context, id, what string) ([]Finding, er
 	return found, nil
 }
 
-// unsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
+// tryUnsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
 // merely returned no rows, a NOT EXISTS over it would be true.
-func (p *probe) unsignedReads(ctx context.Context) ([]Finding, error) {
+func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
 		return nil, err
 	}
-	views, err := p.strings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+	views, err := p.queryStrings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'pgconsent_signed' AND c.relkind = 'v' ORDER BY 1`)
 	if err != nil {
 		return nil, err

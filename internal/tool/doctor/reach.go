@@ -93,13 +93,13 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 		if q.path {
 			args = append(args, x.Snapshot.SearchPath())
 		}
-		names, err := x.strings(ctx, q.sql, args...)
+		names, err := x.queryStrings(ctx, q.sql, args...)
 		if err != nil {
 			return found, err
 		}
 		if len(names) > 0 {
 			f := q.finding
-			f.What += list(names)
+			f.What += nameList(names)
 			found = append(found, f)
 		}
 	}
@@ -108,7 +108,7 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 
 // knownExtensions are the extensions of the database whose functions agents may call.
 func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
-	extensions, err := x.strings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
+	extensions, err := x.queryStrings(ctx, "SELECT e.extname::pg_catalog.text FROM pg_catalog.pg_extension e")
 	if err != nil {
 		return nil, err
 	}

@@ -46,14 +46,14 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	found = append(found, attributes("agent", x.roles[x.AgentRole])...)
-	found = append(found, attributes("reader", x.roles[x.ReaderRole])...)
+	found = append(found, findRoleAttributes("agent", x.roles[x.AgentRole])...)
+	found = append(found, findRoleAttributes("reader", x.roles[x.ReaderRole])...)
 	if x.roles[x.ReaderRole].Login {
 		found = append(found, Finding{"reader_login", Unsafe,
 			"the role " + x.ReaderRole + ", which reads every helper table, can log in",
 			"ALTER ROLE " + quote(x.ReaderRole) + " NOLOGIN"})
 	}
-	found = append(found, attributes("rows", x.roles[x.RowsRole])...)
+	found = append(found, findRoleAttributes("rows", x.roles[x.RowsRole])...)
 	if x.roles[x.RowsRole].Login {
 		found = append(found, Finding{"rows_login", Unsafe, "the role " + x.RowsRole + ", which reads hidden columns, can log in",
 			"ALTER ROLE " + quote(x.RowsRole) + " NOLOGIN"})
@@ -62,10 +62,10 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		found = append(found, Finding{"control_rights", Warning, "the role " + c.Name + " has more rights than it needs",
 			"ALTER ROLE " + quote(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
 	}
-	more, err := concat(
-		func() ([]Finding, error) { return x.memberships(ctx, "agent", x.AgentRole) },
-		func() ([]Finding, error) { return x.memberships(ctx, "reader", x.ReaderRole) },
-		func() ([]Finding, error) { return x.memberships(ctx, "rows", x.RowsRole) },
+	more, err := collectFindings(
+		func() ([]Finding, error) { return x.findMemberships(ctx, "agent", x.AgentRole) },
+		func() ([]Finding, error) { return x.findMemberships(ctx, "reader", x.ReaderRole) },
+		func() ([]Finding, error) { return x.findMemberships(ctx, "rows", x.RowsRole) },
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"agent_owner", Unsafe,
 				"the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
@@ -129,8 +129,8 @@ func (x *examination) roleNames() []string {
 	return []string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}
 }
 
-// attributes finds attributes of a role that bypass row security, or let it create a role that does.
-func attributes(kind string, r role) []Finding {
+// findRoleAttributes finds attributes of a role that bypass row security, or let it create a role that does.
+func findRoleAttributes(kind string, r role) []Finding {
 	var found []Finding
 	for _, a := range []struct {
 		has     bool
@@ -151,7 +151,7 @@ func attributes(kind string, r role) []Finding {
 	return found
 }
 
-func (x *examination) memberships(ctx context.Context, kind, name string) ([]Finding, error) {
+func (x *examination) findMemberships(ctx context.Context, kind, name string) ([]Finding, error) {
 	return x.findEach(ctx, Finding{kind + "_member", Unsafe,
 		"the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
 		"REVOKE %s FROM " + quote(name)},

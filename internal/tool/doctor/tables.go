@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// protected are the OIDs of the tables with row policies: those that the policy lists, and with helpers also those that
-// its rules read.
-func (x *examination) protected(helpers bool) []uint32 {
+// protectedTables are the OIDs of the tables with row policies: those that the policy lists, and with helpers also
+// those that its rules read.
+func (x *examination) protectedTables(helpers bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
 		if !t.LacksRowSecurity() {
@@ -51,28 +51,28 @@ func (x *examination) exactTables() []uint32 {
 func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 	const table = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
-	found, err := concat(
+	found, err := collectFindings(
 		func() ([]Finding, error) {
 			return x.findEachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
 				"ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
-				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(false))
+				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protectedTables(false))
 		},
 		func() ([]Finding, error) {
 			return x.findEachTable(ctx, Finding{"force_rls", Unsafe,
 				"FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows",
 				"ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
-				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protected(true))
+				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protectedTables(true))
 		},
 	)
 	if err != nil {
 		return found, err
 	}
 	var there int
-	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ("+table+") t", x.protected(false)).
+	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ("+table+") t", x.protectedTables(false)).
 		Scan(&there); err != nil {
 		return found, err
 	}
-	if there != len(x.protected(false)) {
+	if there != len(x.protectedTables(false)) {
 		found = append(found, Finding{"table_missing", Unsafe, "a protected table does not exist any more",
 			"Adapt the policy and run pgconsent migrate."})
 	}
@@ -90,7 +90,7 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 	const policy = `SELECT pg_catalog.format('%I on %I.%I', p.polname, n.nspname, c.relname), c.oid FROM pg_catalog.pg_policy p
 		JOIN pg_catalog.pg_class c ON c.oid = p.polrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE p.polname NOT LIKE 'pgconsent\_%'`
-	return concat(
+	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findEachTable(ctx, Finding{"foreign_policy",
 				Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
@@ -102,7 +102,7 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 				"the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
 				"ALTER POLICY %s TO the roles it is meant for"},
 				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
-				  AND pg_catalog.pg_get_expr(p.polqual, p.polrelid) IS DISTINCT FROM 'true' ORDER BY 1`, x.protected(true))
+				  AND pg_catalog.pg_get_expr(p.polqual, p.polrelid) IS DISTINCT FROM 'true' ORDER BY 1`, x.protectedTables(true))
 		},
 	)
 }
@@ -130,7 +130,7 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
 			": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quote(role)}
 	}
-	return concat(
+	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findEach(ctx, owner(x.ReaderRole),
 				reads(helpers, anyKind)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
@@ -172,7 +172,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 			listed = append(listed, o.OID)
 		}
 	}
-	return concat(
+	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findEach(ctx, Finding{"function_definer", Unsafe,
 				"the function %s, which the policy lets agents call, itself, in an aggregate or for an argument " +
@@ -213,8 +213,8 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// list writes names for a message.
-func list(names []string) string {
+// nameList writes names for a message.
+func nameList(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + " and others"

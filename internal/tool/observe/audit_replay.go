@@ -26,8 +26,8 @@ const (
 	Undecided      = "cannot be told"
 )
 
-// AuditClass is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
-type AuditClass struct {
+// StatementClass is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
+type StatementClass struct {
 	Agent       string   `json:"agent"`
 	Tag         string   `json:"tag"`
 	Fingerprint string   `json:"fingerprint,omitempty"`
@@ -43,23 +43,23 @@ type AuditClass struct {
 // would certainly be refused or lose columns, and which refusals by contract would no longer happen; for the others it
 // cannot tell. It never tells which rows a statement would return, nor whether a limit would have stopped it.
 type AuditReplay struct {
-	Since     time.Time        `json:"since"`
-	Until     time.Time        `json:"until"`
-	Decisions int64            `json:"decisions"`
-	Counts    map[string]int64 `json:"counts"` // of decisions, by what is said of them
-	Classes   []*AuditClass    `json:"classes"`
+	Since     time.Time         `json:"since"`
+	Until     time.Time         `json:"until"`
+	Decisions int64             `json:"decisions"`
+	Counts    map[string]int64  `json:"counts"` // the number of decisions, by what the policy would say of them now
+	Classes   []*StatementClass `json:"classes"`
 
 	policy   *policy.Policy
 	snapshot *catalog.Snapshot
 	database string
-	found    map[string]*AuditClass
+	found    map[string]*StatementClass
 }
 
 // NewAuditReplay judges the decisions in a database by a policy over its catalog, including tables that the policy
 // would only observe.
 func NewAuditReplay(p *policy.Policy, snap *catalog.Snapshot, database string) *AuditReplay {
 	return &AuditReplay{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
-		found: map[string]*AuditClass{}}
+		found: map[string]*StatementClass{}}
 }
 
 // Read reads the decisions of an audit from a moment on, and verifies its chain as it goes.
@@ -85,7 +85,7 @@ func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 		return err
 	}
 	ranks := []string{BecomesRefused, LosesColumns, BecomesAllowed, Undecided, StaysAllowed, StaysRefused}
-	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *AuditClass) int {
+	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *StatementClass) int {
 		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count),
 			strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
 	})
@@ -96,7 +96,7 @@ func (r *AuditReplay) add(d audit.Decision) {
 	now, why := r.judge(d)
 	r.Decisions++
 	r.Counts[now]++
-	c := &AuditClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, Was: d.Verdict, Now: now, Why: why}
+	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, Was: d.Verdict, Now: now, Why: why}
 	for _, t := range d.Tables {
 		if !slices.Contains(c.Tables, t.Name) {
 			c.Tables = append(c.Tables, t.Name)
@@ -245,7 +245,7 @@ func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 		return true
 	case slices.ContainsFunc(object.Embeddings,
 		func(c string) bool { return a.Columns == nil || slices.Contains(a.Columns, c) }):
-		return false // whether its embedding was returned or compared is not recorded where it was a column like others
+		return false // The record does not tell whether the statement returned or compared the embedding.
 	}
 	a.Source = policy.Metadata
 	columns := a.Columns

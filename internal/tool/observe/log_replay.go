@@ -77,8 +77,8 @@ func (r *LogReplay) contracts(result *rewrite.Result) *sqlstate.Error {
 	return nil
 }
 
-// quoted matches the parts of a message that repeat the statement's own words.
-var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+// quotedText matches the parts of a message that repeat the statement's own words.
+var quotedText = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
 // Add judges one statement.
 func (r *LogReplay) Add(sql string) error {
@@ -96,7 +96,7 @@ func (r *LogReplay) Add(sql string) error {
 		r.Refused++
 		j.SQLState, j.Reason, j.Message, j.Hint = string(refused.Code), string(refused.Reason), refused.Message, refused.Hint
 		if !r.texts {
-			j.Message, j.Hint = quoted.ReplaceAllString(j.Message, "…"), quoted.ReplaceAllString(j.Hint, "…")
+			j.Message, j.Hint = quotedText.ReplaceAllString(j.Message, "…"), quotedText.ReplaceAllString(j.Hint, "…")
 		}
 	} else {
 		r.Allowed++

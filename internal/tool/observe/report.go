@@ -31,10 +31,10 @@ type Table struct {
 	Database      string `json:"database"`
 	Name          string `json:"name"`
 	Executions    int64  `json:"executions"`
-	Refused       int64  `json:"refused"`  // executions that would have been
+	Refused       int64  `json:"refused"`  // executions that the policy would have refused
 	Columns       int64  `json:"columns"`  // executions that name, or take with *, columns that would be hidden or masked
-	Compared      int64  `json:"compared"` // of a sample
-	Differs       int64  `json:"differs"`  // of these
+	Compared      int64  `json:"compared"` // how many executions of a sample were compared
+	Differs       int64  `json:"differs"`  // how many of the compared executions differ
 	RowsLost      int64  `json:"gone"`     // rows of these that would not have come
 	NeverCompared int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
 }
@@ -55,7 +55,7 @@ type Statement struct {
 	Masked      []string         `json:"masked,omitempty"`
 	Executions  int64            `json:"executions"`
 	Rows        int64            `json:"rows"`
-	Refusals    map[string]int64 `json:"refusals,omitempty"` // by SQLSTATE and reason
+	Refusals    map[string]int64 `json:"refusals,omitempty"` // the number of refusals, by SQLSTATE and reason
 	Compared    int64            `json:"compared"`
 	Differs     int64            `json:"differs"`
 	RowsLost    int64            `json:"gone"`

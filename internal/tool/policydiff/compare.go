@@ -27,7 +27,7 @@ type Side struct {
 type Options struct {
 	Old, New Side
 	Agents   map[string]map[string]string // name → attributes of the credential
-	Values   map[string]string            // of attributes that are not of the credential, for every agent
+	Values   map[string]string            // values that every agent gets for attributes which its credential does not give
 	Live     map[string]map[string]string // name → the same, as the database works them out for the agent
 	Samples  int                          // keys of each kind
 	Progress func(what string, part, of int64)

@@ -9,7 +9,7 @@ type Report struct {
 	New        string  `json:"new"`
 	OldVersion string  `json:"old_version"`
 	NewVersion string  `json:"new_version"`
-	Tables     []Table `json:"tables"` // that differ
+	Tables     []Table `json:"tables"` // the tables whose rows differ
 	Functions  Change  `json:"functions"`
 	Operators  Change  `json:"operators"` // extensions whose operators agents may use
 	Views      Change  `json:"views"`
@@ -27,7 +27,7 @@ type Table struct {
 	Write     Change `json:"write"`
 	Rows      []Rows `json:"rows"`
 	Groups    []Rows `json:"groups"`    // rows that count in aggregates, if their groups are large enough
-	SameRule  bool   `json:"same_rule"` // for every agent: no row was looked at
+	SameRule  bool   `json:"same_rule"` // the rule is the same for every agent, so no row was compared
 }
 
 // Change is what is gained, lost, and otherwise than before.

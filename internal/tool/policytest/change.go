@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// change makes a change of the owner: rows of a table, or SQL. An error is of type policy.Errors if it is an error in
-// the file.
-func (b *template) change(ctx context.Context, conn *pgx.Conn, changes []Change) error {
+// makeChange makes a change of the owner: rows of a table, or SQL. An error is of type policy.Errors if it is an error
+// in the file.
+func (b *template) makeChange(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if c.Table == "" {
 			if _, err := conn.PgConn().Exec(ctx, c.SQL).ReadAll(); err != nil {
@@ -31,7 +31,7 @@ func (b *template) change(ctx context.Context, conn *pgx.Conn, changes []Change)
 			return err
 		}
 		for _, row := range c.Rows {
-			sql, err := insert(relation, row)
+			sql, err := insertSQL(relation, row)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func column(r *catalog.Relation, at Place, name string) (*catalog.Column, error)
 	return nil, policy.Errors{at.Errorf(policy.Suggest(name, names), "%s has no column %q", r.Name, name)}
 }
 
-func insert(r *catalog.Relation, row *node) (string, error) {
+func insertSQL(r *catalog.Relation, row *node) (string, error) {
 	if len(row.Keys) == 0 {
 		return "INSERT INTO " + r.Name.SQL() + " DEFAULT VALUES", nil
 	}

@@ -31,7 +31,7 @@ func (c BlockCoverage) Complete() bool { return c.Shown && (c.Hidden || c.Block 
 // coverage is the coverage of a file.
 type coverage struct {
 	rules map[catalog.Name][]*BlockCoverage
-	seen  map[string]bool // what has been looked at
+	seen  map[string]bool // what the coverage has looked at already
 }
 
 func newCoverage(p *policy.Policy) *coverage {
@@ -73,7 +73,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		return nil
 	}
 	for _, rows := range e.Sees {
-		id, err := d.identify(rows)
+		id, err := d.rowIdentityOf(rows)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		}
 	}
 	for _, rows := range slices.Concat(e.Shows, e.Hides) {
-		id, err := d.identify(rows)
+		id, err := d.rowIdentityOf(rows)
 		if err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if b.snapshot, err = pgcatalog.Load(ctx, conn, f.SearchPath); err != nil {
 		return nil, err
 	}
-	if err := b.change(ctx, conn, f.Given); err != nil {
+	if err := b.makeChange(ctx, conn, f.Given); err != nil {
 		return nil, err
 	}
 	for _, sql := range []string{"RESET SESSION AUTHORIZATION", "ANALYZE"} {
@@ -235,22 +235,22 @@ func sqlProblem(file, text string, err error) *policy.Error {
 // database is a copy with a proxy before it.
 type database struct {
 	*template
-	name     string
-	owners   *pgx.Conn // speaks for the owner
-	admins   *pgx.Conn
-	enforcer *enforce.Enforcer
-	proxy    *proxy.Server
-	audit    *audit.Log
-	listener net.Listener
-	served   chan error
-	sessions map[string]*pgconn.PgConn
-	state    int // counts the owner's and the callers' changes
+	name        string
+	owners      *pgx.Conn // speaks for the owner
+	admins      *pgx.Conn
+	enforcer    *enforce.Enforcer
+	proxy       *proxy.Server
+	audit       *audit.Log
+	listener    net.Listener
+	serveErrors chan error
+	sessions    map[string]*pgconn.PgConn
+	state       int // counts the owner's and the callers' changes
 }
 
 // credential is the credential of every caller.
 type credential struct {
-	password string
-	stored   scram.StoredCredentials
+	password          string
+	storedCredentials scram.StoredCredentials
 }
 
 func newCredential(password string) (credential, error) {
@@ -300,7 +300,7 @@ func (b *template) open(ctx context.Context, login credential, log *slog.Logger)
 			AgentRole:  r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole}}}
 	for _, c := range b.file.Callers {
 		cfg.Agents = append(cfg.Agents, enforce.Agent{
-			Name: c.Name, Database: d.name, Credential: &login.stored, Attributes: c.Attributes})
+			Name: c.Name, Database: d.name, Credential: &login.storedCredentials, Attributes: c.Attributes})
 	}
 	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		var failed *sqlstate.Error
@@ -318,8 +318,8 @@ func (b *template) open(ctx context.Context, login credential, log *slog.Logger)
 	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	d.served = make(chan error, 1)
-	go func() { d.served <- d.proxy.Serve(d.listener) }()
+	d.serveErrors = make(chan error, 1)
+	go func() { d.serveErrors <- d.proxy.Serve(d.listener) }()
 	return d, nil
 }
 
@@ -330,9 +330,9 @@ func (d *database) close(ctx context.Context) error {
 	for _, c := range d.sessions {
 		_ = c.Close(ctx)
 	}
-	if d.served != nil {
+	if d.serveErrors != nil {
 		_ = d.proxy.Shutdown(ctx)
-		<-d.served
+		<-d.serveErrors
 	}
 	if d.enforcer != nil {
 		d.enforcer.Close()

@@ -18,8 +18,8 @@ import (
 type Failure struct {
 	Place
 	As   string   `json:"as"`
-	What string   `json:"what"` // what was asked
-	Says string   `json:"says"` // what is wrong, in a sentence
+	What string   `json:"what"` // what the test has asked
+	Says string   `json:"says"` // a sentence that says what is wrong
 	Want []string `json:"want,omitempty"`
 	Got  []string `json:"got,omitempty"`
 }
@@ -48,7 +48,7 @@ func (d *database) runAs(ctx context.Context, as, sql string, login credential) 
 	var a answer
 	results := conn.Exec(ctx, sql)
 	for results.NextResult() {
-		a = read(results.ResultReader())
+		a = readResult(results.ResultReader())
 	}
 	err := results.Close()
 	if err != nil && !errors.As(err, &a.refused) {
@@ -57,7 +57,7 @@ func (d *database) runAs(ctx context.Context, as, sql string, login credential) 
 	return a, nil
 }
 
-func read(r *pgconn.ResultReader) answer {
+func readResult(r *pgconn.ResultReader) answer {
 	var a answer
 	for _, f := range r.FieldDescriptions() {
 		a.columns = append(a.columns, f.Name)
@@ -86,8 +86,8 @@ func (a answer) error() string {
 	return out
 }
 
-// expect checks an expectation; an error is of type policy.Errors if it is an error in the file.
-func (d *database) expect(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
+// checkExpectation checks an expectation; an error is of type policy.Errors if it is an error in the file.
+func (d *database) checkExpectation(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
 	for _, set := range e.Set {
 		a, err := d.runAs(ctx, e.As, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
 		if err != nil {
@@ -103,7 +103,8 @@ func (d *database) expect(ctx context.Context, e Expectation, login credential) 
 		what string
 		rows []Rows
 		f    func(context.Context, Expectation, Rows, credential) (*Failure, error)
-	}{{"sees", e.Sees, d.sees}, {"shows", e.Shows, d.shows}, {"hides", e.Hides, d.hides}, {"columns", e.Columns, d.columns}} {
+	}{{"sees", e.Sees, d.checkSees}, {"shows", e.Shows, d.checkShows}, {"hides", e.Hides, d.checkHides},
+		{"columns", e.Columns, d.checkColumns}} {
 		for _, rows := range group.rows {
 			failure, err := group.f(ctx, e, rows, login)
 			if err != nil {
@@ -253,8 +254,9 @@ type rowIdentity struct {
 	columns  []string
 }
 
-// identify chooses the primary key where the caller can read it, else the columns that the test names.
-func (d *database) identify(rows Rows) (rowIdentity, error) {
+// rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
+// that the test names.
+func (d *database) rowIdentityOf(rows Rows) (rowIdentity, error) {
 	r, err := d.relation(rows.Place, rows.Table)
 	if err != nil {
 		return rowIdentity{}, err
@@ -289,7 +291,7 @@ func (d *database) identify(rows Rows) (rowIdentity, error) {
 	return id, nil
 }
 
-func (id rowIdentity) selected() string {
+func (id rowIdentity) selectSQL() string {
 	var out []string
 	for _, c := range id.columns {
 		out = append(out, catalog.QuoteIdent(c))
@@ -328,7 +330,7 @@ func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([
 			}
 			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literal(c.Type, values[i]))
 		}
-		a, err := d.runAs(ctx, "owner", id.selected()+" WHERE "+strings.Join(conditions, " AND "), credential{})
+		a, err := d.runAs(ctx, "owner", id.selectSQL()+" WHERE "+strings.Join(conditions, " AND "), credential{})
 		switch {
 		case err != nil:
 			return nil, err
@@ -344,10 +346,10 @@ func (d *database) resolve(ctx context.Context, id rowIdentity, keys []*node) ([
 	return out, nil
 }
 
-// visible are the rows that a caller sees.
-func (d *database) visible(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure,
+// visibleRows are the rows that a caller sees.
+func (d *database) visibleRows(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure,
 	error) {
-	a, err := d.runAs(ctx, as, id.selected(), login)
+	a, err := d.runAs(ctx, as, id.selectSQL(), login)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -359,24 +361,24 @@ func (d *database) visible(ctx context.Context, as string, id rowIdentity, login
 	return got, nil, nil
 }
 
-func (d *database) sees(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
-	id, err := d.identify(rows)
+func (d *database) checkSees(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	id, err := d.rowIdentityOf(rows)
 	if err != nil {
 		return nil, err
 	}
-	got, failure, err := d.visible(ctx, e.As, id, login)
+	got, failure, err := d.visibleRows(ctx, e.As, id, login)
 	if err != nil || failure != nil {
 		return failure, err
 	}
 	switch {
 	case rows.All:
-		a, err := d.runAs(ctx, "owner", id.selected(), login)
+		a, err := d.runAs(ctx, "owner", id.selectSQL(), login)
 		if err != nil {
 			return nil, err
 		}
 		want := a.text()
 		slices.Sort(want)
-		return differing(got, want), nil
+		return compareRowTexts(got, want), nil
 	case rows.Count >= 0:
 		if len(got) != rows.Count {
 			return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(rows.Count)},
@@ -388,12 +390,12 @@ func (d *database) sees(ctx context.Context, e Expectation, rows Rows, login cre
 	if err != nil {
 		return nil, err
 	}
-	return differing(got, want), nil
+	return compareRowTexts(got, want), nil
 }
 
-// differing tells which rows are missing and which are too many; both are sorted.
-func differing(got, want []string) *Failure {
-	missing, extra := without(want, got), without(got, want)
+// compareRowTexts tells which rows are missing and which are too many; both are sorted.
+func compareRowTexts(got, want []string) *Failure {
+	missing, extra := difference(want, got), difference(got, want)
 	switch {
 	case len(missing) == 0 && len(extra) == 0:
 		return nil
@@ -416,7 +418,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func without(a, b []string) []string {
+func difference(a, b []string) []string {
 	out := []string{}
 	left := slices.Clone(b)
 	for _, x := range a {
@@ -429,23 +431,23 @@ func without(a, b []string) []string {
 	return out
 }
 
-func (d *database) shows(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
-	got, named, failure, err := d.both(ctx, e, rows, login)
+func (d *database) checkShows(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil || failure != nil {
 		return failure, err
 	}
-	return differing(nil, without(named, got)), nil
+	return compareRowTexts(nil, difference(named, got)), nil
 }
 
-func (d *database) hides(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
-	got, named, failure, err := d.both(ctx, e, rows, login)
+func (d *database) checkHides(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil {
 		return failure, err
 	}
 	if failure != nil {
 		return failure, nil
 	}
-	shown := without(named, without(named, got))
+	shown := difference(named, difference(named, got))
 	if len(shown) == 0 {
 		return nil, nil
 	}
@@ -453,21 +455,21 @@ func (d *database) hides(ctx context.Context, e Expectation, rows Rows, login cr
 		Want: []string{}, Got: shown}, nil
 }
 
-func (d *database) both(ctx context.Context, e Expectation, rows Rows, login credential) (got, named []string,
+func (d *database) visibleAndNamedRows(ctx context.Context, e Expectation, rows Rows, login credential) (got, named []string,
 	failure *Failure, err error) {
-	id, err := d.identify(rows)
+	id, err := d.rowIdentityOf(rows)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if named, err = d.resolve(ctx, id, rows.Keys); err != nil {
 		return nil, nil, nil, err
 	}
-	got, failure, err = d.visible(ctx, e.As, id, login)
+	got, failure, err = d.visibleRows(ctx, e.As, id, login)
 	return got, named, failure, err
 }
 
-// columns compares the columns that exist for a caller.
-func (d *database) columns(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+// checkColumns compares the columns that exist for a caller.
+func (d *database) checkColumns(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
 	r, err := d.relation(rows.Place, rows.Table)
 	if err != nil {
 		return nil, err
@@ -486,7 +488,7 @@ func (d *database) columns(ctx context.Context, e Expectation, rows Rows, login 
 	if a.refused != nil {
 		return &Failure{Says: "the table cannot be read", Got: []string{a.error()}}, nil
 	}
-	missing, extra := without(want, a.columns), without(a.columns, want)
+	missing, extra := difference(want, a.columns), difference(a.columns, want)
 	if len(missing)+len(extra) == 0 {
 		return nil, nil
 	}

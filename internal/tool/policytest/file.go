@@ -25,11 +25,11 @@ const FileName = "policy_test.yaml"
 type File struct {
 	Path        string
 	Policy      string   // file or folder
-	PolicyAt    Place    // where it is named
+	PolicyAt    Place    // where the file names the policy
 	Extensions  []string // SQL files that the server's administrator runs
 	Schema      []string // SQL files that the owner runs
-	Data        []string // likewise, afterwards
-	Database    string   // of the configuration, whose schema is taken; "": Schema is
+	Data        []string // SQL files that the owner runs after those of Schema
+	Database    string   // a database of the configuration, whose schema is copied; "": the files of Schema make it
 	DatabaseAt  Place
 	Owner       string
 	SearchPath  []string
@@ -84,7 +84,7 @@ type Expectation struct {
 	Query   string
 	Value   *node
 	Rows    *node
-	Count   int // of rows; -1: not said
+	Count   int // the expected number of rows; -1: none is expected
 	Changes int // -1: not said
 	Ordered bool
 	Error   string // SQLSTATE, or "any"
@@ -102,7 +102,8 @@ type Rows struct {
 
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
-// FindFiles returns the files of tests that the arguments name: files, and of folders policy_test.yaml in them and beneath.
+// FindFiles returns the files of tests that the arguments name: files, and of folders policy_test.yaml in them and
+// beneath.
 func FindFiles(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
@@ -146,7 +147,7 @@ func Load(path string) (*File, error) {
 	}
 	root := r.parse(data)
 	if root != nil && len(r.errs) == 0 {
-		r.root(f, root)
+		r.readRoot(f, root)
 	}
 	if len(r.errs) > 0 {
 		return nil, r.errs
@@ -196,7 +197,7 @@ func (f *File) relativePath(path string) string {
 	return filepath.Join(filepath.Dir(f.Path), path)
 }
 
-func (r *fileReader) root(f *File, n *node) {
+func (r *fileReader) readRoot(f *File, n *node) {
 	files := func(into *[]string, what string) func(*node) {
 		return func(n *node) {
 			r.words(into, what)(n)
@@ -244,16 +245,16 @@ func (r *fileReader) root(f *File, n *node) {
 				return
 			}
 			for i, name := range v.Keys {
-				f.Callers = append(f.Callers, r.caller(v.KeyAt[i], name, v.Values[i]))
+				f.Callers = append(f.Callers, r.readCaller(v.KeyAt[i], name, v.Values[i]))
 			}
 		},
-		"given": func(v *node) { f.Given = r.changes(v, "given") },
+		"given": func(v *node) { f.Given = r.readChanges(v, "given") },
 		"tests": func(v *node) {
 			if !r.want(v, yamlfile.List, "tests") {
 				return
 			}
 			for _, t := range v.Items {
-				f.Tests = append(f.Tests, r.test(f, t))
+				f.Tests = append(f.Tests, r.readTest(f, t))
 			}
 		},
 	})
@@ -272,7 +273,7 @@ func (r *fileReader) root(f *File, n *node) {
 	}
 }
 
-func (r *fileReader) caller(at Place, name string, n *node) *Caller {
+func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 	c := &Caller{Place: at, Name: name, Attributes: map[string]string{}}
 	if !callerName.MatchString(name) || name == "owner" {
 		r.fail(at, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
@@ -299,12 +300,12 @@ func (r *fileReader) caller(at Place, name string, n *node) *Caller {
 				}
 			}
 		},
-		"set": func(v *node) { c.Set = r.settings(v) },
+		"set": func(v *node) { c.Set = r.readSettings(v) },
 	})
 	return c
 }
 
-func (r *fileReader) settings(n *node) []Setting {
+func (r *fileReader) readSettings(n *node) []Setting {
 	var out []Setting
 	if !r.want(n, yamlfile.Mapping, "set") {
 		return nil
@@ -317,14 +318,14 @@ func (r *fileReader) settings(n *node) []Setting {
 	return out
 }
 
-func (r *fileReader) changes(n *node, what string) []Change {
+func (r *fileReader) readChanges(n *node, what string) []Change {
 	switch n.Kind {
 	case yamlfile.Scalar:
 		return []Change{{Place: n.Place, SQL: n.Value}}
 	case yamlfile.List:
 		var out []Change
 		for _, v := range n.Items {
-			out = append(out, r.changes(v, what)...)
+			out = append(out, r.readChanges(v, what)...)
 		}
 		return out
 	case yamlfile.Mapping:
@@ -352,7 +353,7 @@ func (r *fileReader) changes(n *node, what string) []Change {
 	}
 }
 
-func (r *fileReader) test(f *File, n *node) *Test {
+func (r *fileReader) readTest(f *File, n *node) *Test {
 	t := &Test{Place: n.Place}
 	if !r.want(n, yamlfile.Mapping, "a test") {
 		return t
@@ -360,10 +361,10 @@ func (r *fileReader) test(f *File, n *node) *Test {
 	step := Step{}
 	r.fields(n, "the test", map[string]func(*node){
 		"name":  r.word(&t.Name, "name"),
-		"as":    func(v *node) { t.As = r.callerOrOwner(f, v) },
-		"given": func(v *node) { step.Given = r.changes(v, "given") },
-		"when":  func(v *node) { step.When = r.changes(v, "when") },
-		"then":  func(v *node) { step.Then = r.then(f, t, v) },
+		"as":    func(v *node) { t.As = r.readCallerOrOwner(f, v) },
+		"given": func(v *node) { step.Given = r.readChanges(v, "given") },
+		"when":  func(v *node) { step.When = r.readChanges(v, "when") },
+		"then":  func(v *node) { step.Then = r.readExpectations(f, t, v) },
 		"steps": func(v *node) {
 			if !r.want(v, yamlfile.List, "steps") {
 				return
@@ -371,9 +372,9 @@ func (r *fileReader) test(f *File, n *node) *Test {
 			for _, s := range v.Items {
 				next := Step{}
 				r.fields(s, "a step", map[string]func(*node){
-					"given": func(v *node) { next.Given = r.changes(v, "given") },
-					"when":  func(v *node) { next.When = r.changes(v, "when") },
-					"then":  func(v *node) { next.Then = r.then(f, t, v) },
+					"given": func(v *node) { next.Given = r.readChanges(v, "given") },
+					"when":  func(v *node) { next.When = r.readChanges(v, "when") },
+					"then":  func(v *node) { next.Then = r.readExpectations(f, t, v) },
 				})
 				t.Steps = append(t.Steps, next)
 			}
@@ -409,8 +410,8 @@ func (f *File) callers() []string {
 	return names
 }
 
-// callerOrOwner reads the name of a caller, or "owner".
-func (r *fileReader) callerOrOwner(f *File, n *node) string {
+// readCallerOrOwner reads the name of a caller, or "owner".
+func (r *fileReader) readCallerOrOwner(f *File, n *node) string {
 	var name string
 	r.word(&name, "as")(n)
 	if names := append(f.callers(), "owner"); name != "" && !slices.Contains(names, name) {
@@ -423,21 +424,21 @@ func (r *fileReader) callerOrOwner(f *File, n *node) string {
 	return name
 }
 
-func (r *fileReader) then(f *File, t *Test, n *node) []Expectation {
+func (r *fileReader) readExpectations(f *File, t *Test, n *node) []Expectation {
 	entries := []*node{n}
 	if n.Kind == yamlfile.List {
 		entries = n.Items
 	}
 	var out []Expectation
 	for _, e := range entries {
-		out = append(out, r.expectation(f, e))
+		out = append(out, r.readExpectation(f, e))
 	}
 	return out
 }
 
-func (r *fileReader) expectation(f *File, n *node) Expectation {
+func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	e := Expectation{Place: n.Place, Count: -1, Changes: -1}
-	tables := func(into *[]Rows) func(*node) { return func(v *node) { *into = r.rows(v) } }
+	tables := func(into *[]Rows) func(*node) { return func(v *node) { *into = r.readRows(v) } }
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) {
 			i, err := strconv.Atoi(v.Value)
@@ -450,8 +451,8 @@ func (r *fileReader) expectation(f *File, n *node) Expectation {
 	}
 	answers := []string{"value", "rows", "count", "changes", "error"}
 	if !r.fields(n, "then", map[string]func(*node){
-		"as":      func(v *node) { e.As = r.callerOrOwner(f, v) },
-		"set":     func(v *node) { e.Set = r.settings(v) },
+		"as":      func(v *node) { e.As = r.readCallerOrOwner(f, v) },
+		"set":     func(v *node) { e.Set = r.readSettings(v) },
 		"sees":    tables(&e.Sees),
 		"shows":   tables(&e.Shows),
 		"hides":   tables(&e.Hides),
@@ -506,7 +507,7 @@ func (r *fileReader) expectation(f *File, n *node) Expectation {
 
 var sqlState = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
-func (r *fileReader) rows(n *node) []Rows {
+func (r *fileReader) readRows(n *node) []Rows {
 	if !r.want(n, yamlfile.Mapping, "the tables") {
 		return nil
 	}

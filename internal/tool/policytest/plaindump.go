@@ -90,7 +90,7 @@ func unquote(name string) string {
 
 // piece is SQL that is sent at once; of a COPY the rows follow.
 type piece struct {
-	at   int // in the file, in bytes
+	at   int // the position in the file, in bytes
 	sql  string
 	rows *string
 }
@@ -141,7 +141,7 @@ type lexer struct {
 	inside  bool   // a statement
 	closing string // what ends a quoted text or a comment
 	escapes bool   // a backslash quotes the next character
-	depth   int    // of comments
+	depth   int    // how deep comments are nested
 }
 
 func (l *lexer) between() bool { return !l.inside && l.closing == "" }

@@ -45,8 +45,8 @@ func (p Printer) Finished(r Result) {
 	}
 }
 
-// maxListed is how many rows of a failure are printed; --json has them all.
-const maxListed = 12
+// maxListedRows is how many rows of a failure are printed; --json has them all.
+const maxListedRows = 12
 
 func (p Printer) list(what, colour string, rows []string) {
 	if rows == nil {
@@ -60,7 +60,7 @@ func (p Printer) list(what, colour string, rows []string) {
 		if i == 0 {
 			label = what
 		}
-		if i == maxListed {
+		if i == maxListedRows {
 			fmt.Fprintf(p.Out, "          %-9s %s\n", "", p.paint("2", fmt.Sprintf("… and %d more", len(rows)-i)))
 			break
 		}

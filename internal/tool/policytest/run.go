@@ -15,7 +15,7 @@ import (
 
 // Options say how to run. The zero value is the default.
 type Options struct {
-	Match *regexp.Regexp // of the names of tests; nil: all
+	Match *regexp.Regexp // matches the names of the tests to run; nil: all
 	// reads the schema of a database of the configuration; nil: there is none
 	Dump     func(ctx context.Context, database string) (Schema, error)
 	Log      *slog.Logger // nil: none
@@ -98,7 +98,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		return report, err
 	}
 	covered := newCoverage(b.policy)
-	var shared *database // of the tests that change nothing
+	var shared *database // the database of the tests that change nothing
 	defer func() {
 		if shared != nil {
 			err = errors.Join(err, shared.close(context.WithoutCancel(ctx)))
@@ -171,7 +171,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 	settings := map[string][]Setting{}
 	for _, s := range t.Steps {
 		for _, changes := range [][]Change{s.Given, s.When} {
-			if err := d.change(ctx, d.owners, changes); err != nil {
+			if err := d.makeChange(ctx, d.owners, changes); err != nil {
 				return fault(err)
 			}
 			if err := d.writeRegistry(ctx, d.admins, changes); err != nil {
@@ -181,7 +181,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 		}
 		for _, e := range s.Then {
 			settings[e.As] = append(settings[e.As], e.Set...)
-			failures, err := d.expect(ctx, e, login)
+			failures, err := d.checkExpectation(ctx, e, login)
 			if err != nil {
 				return fault(err)
 			}

@@ -23,12 +23,12 @@ import (
 type Server struct {
 	admin     *pgx.ConnConfig // who makes databases
 	superuser bool
-	prefix    string // of what is made
+	prefix    string // the prefix of the names of databases and roles
 	roles     migrations.Options
-	owner     string // of the databases; "": the file says
-	password  string // of the roles; "": the server asks for none
+	owner     string // the owner of the databases; "": the file names the owner
+	password  string // the password of the roles; "": the server asks for none
 	cluster   *pgcluster.Cluster
-	dir       string // of the cluster
+	dir       string // the folder of the cluster
 	made      []string
 	owners    []string // roles that were made
 	count     int
@@ -108,8 +108,8 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	return s, nil
 }
 
-// firstLogin logs in as the administrator, and keeps which host, and TLS or none, the server has accepted: sslmode prefer
-// and allow leave it open.
+// firstLogin logs in as the administrator, and keeps which host, and TLS or none, the server has accepted: sslmode
+// prefer and allow leave it open.
 func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
 	all := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
 	s.admin.Fallbacks = nil
@@ -172,8 +172,8 @@ func (s *Server) dsn(database, role string) string {
 	return out
 }
 
-// create makes a database, as a copy of another if from is not empty. It is not interrupted: the server would go on with a
-// statement that nobody waits for, and nobody would remove what comes of it.
+// create makes a database, as a copy of another if from is not empty. It is not interrupted: the server would go on
+// with a statement that nobody waits for, and nobody would remove what comes of it.
 func (s *Server) create(ctx context.Context, from, owner string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

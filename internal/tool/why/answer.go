@@ -8,16 +8,16 @@ type Answer struct {
 	Attributes map[string]string `json:"attributes"`
 	Missing    []string          `json:"missing"` // attributes that the session does not have
 	Listed     bool              `json:"listed"`  // the policy lists the table
-	// and does not enforce it yet: agents read every row, whatever the rule says
+	// the policy lists the table and does not enforce its rule yet, so agents read every row
 	Observed bool     `json:"observed,omitempty"`
-	Rows     []Row    `json:"rows"`    // that have the key; none: the row is not there
-	More     bool     `json:"more"`    // and there are more
-	Columns  []Column `json:"columns"` // that are hidden or masked
-	// restrictive policies of others that bind the agent's role as well
+	Rows     []Row    `json:"rows"`    // the rows with the key; none: there is no such row
+	More     bool     `json:"more"`    // the table has more rows with the key
+	Columns  []Column `json:"columns"` // the hidden and the masked columns
+	// restrictive row policies that pgconsent has not made and that also apply to the agent's role
 	ForeignPolicies []string `json:"foreign"`
 
-	// RowSecurity is how many rows of the key the agent's role sees under row security; nil: it was not asked, and Unasked
-	// says why.
+	// RowSecurity is how many of the rows the agent's role sees under row security; nil: nobody asked the database, and
+	// RowSecurityNotAsked says why.
 	RowSecurity         *int   `json:"row_security"`
 	RowSecurityNotAsked string `json:"unasked,omitempty"`
 }
@@ -43,9 +43,10 @@ type Row struct {
 	Table   string  `json:"table"`
 	Key     []Value `json:"key"`
 	Visible bool    `json:"visible"`
-	Besides bool    `json:"besides,omitempty"` // of a target: what the block asks of it besides does not hold
+	Besides bool    `json:"besides,omitempty"` // the row exists, but does not meet a further condition of the block
 	Rule    *Block  `json:"rule"`
-	Group   *Group  `json:"group,omitempty"` // of a row that does not show, of a table with rows that count in groups
+	// the group that a hidden row counts in, if the table has rows that count in groups
+	Group *Group `json:"group,omitempty"`
 }
 
 // Group is the group in which a row counts in aggregates.
@@ -72,7 +73,7 @@ type Block struct {
 	Unknown bool     `json:"unknown,omitempty"` // neither it nor its contrary holds: something is NULL
 	Says    string   `json:"says,omitempty"`
 	Parts   []*Block `json:"parts,omitempty"`
-	Records []Record `json:"records,omitempty"` // that it read
+	Records []Record `json:"records,omitempty"` // the records that the block read
 	Targets []Row    `json:"targets,omitempty"` // rows that must be visible
 	More    bool     `json:"more,omitempty"`    // records or targets are left out
 }

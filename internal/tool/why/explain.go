@@ -21,7 +21,7 @@ type Question struct {
 	Policy     *policy.Policy
 	Snapshot   *catalog.Snapshot
 	Agent      string
-	Attributes map[string]string // of its credential
+	Attributes map[string]string // the attributes that the agent's credential gives
 	Set        []Setting
 	Table      string   // name or schema.name
 	Key        []string // the values of the primary key in its order, or column=value each
@@ -32,8 +32,8 @@ type Question struct {
 }
 
 const (
-	maxRows    = 10 // of one key
-	maxRecords = 10 // of one block
+	maxRows    = 10 // rows with one key
+	maxRecords = 10 // records of one block
 )
 
 // Explain answers, as the owner of the tables. Its transaction has one snapshot and is read only.
@@ -216,7 +216,7 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 		return nil
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// The owner's transaction holds the snapshot; keys are read on a connection of the owner's that is in it.
+	// The owner's transaction holds the snapshot; keys are read on a connection of the owner that is in it.
 	var snapshot string
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return err

@@ -19,17 +19,17 @@ import (
 // Visibility is how much of a subject's data an agent can see now.
 type Visibility struct {
 	Agent      string
-	Attributes map[string]string // of its credential, and what follows from it
+	Attributes map[string]string // the attributes of the agent's credential, and the attributes that follow from them
 	Missing    []string          // attributes that a session may have besides, by which it may see more
-	Tables     []TableVisibility // in which there are rows of the subject
+	Tables     []TableVisibility // the tables with rows of the subject
 }
 
 // TableVisibility is one table of it.
 type TableVisibility struct {
 	Table    string
-	Rows     int64 // of the subject
-	Visible  int64 // of them, one by one
-	Counted  int64 // of the others, in groups only: whether a group is large enough is not looked at
+	Rows     int64 // the number of the subject's rows
+	Visible  int64 // the number of those rows that show one by one
+	Counted  int64 // rows that count in groups only, whether or not their groups are large enough
 	Observed bool  // the policy is not enforced here yet: agents read every row
 	Columns  []ColumnVisibility
 }
@@ -37,7 +37,7 @@ type TableVisibility struct {
 // ColumnVisibility is a column, and in how many of the visible rows its value shows.
 type ColumnVisibility struct {
 	Name    string
-	Mask    string // how it is changed; "": it is not
+	Mask    string // how the column's value is masked; "": it is not
 	Visible int64
 }
 

@@ -11,8 +11,8 @@ import (
 
 // Sizes of pages: the first is small, since many callers read the first record only.
 const (
-	firstPage = 1
-	lastPage  = 2048
+	firstPageRows = 1
+	lastPageRows  = 2048
 )
 
 // Reader reads a chain without writing to it. It is an [audit.Source] for one goroutine.
@@ -73,7 +73,7 @@ func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error)
 		return nil, r.failed(fmt.Errorf("there is no connection"))
 	}
 	from, through := uint64(segment-1)*segmentSize, uint64(segment)*segmentSize
-	return &pages{r: r, after: max(after, from), through: through, size: firstPage}, nil
+	return &pages{r: r, after: max(after, from), through: through, size: firstPageRows}, nil
 }
 
 // pages reads the lines of a segment.
@@ -127,7 +127,7 @@ func (p *pages) page() error {
 		return p.r.failed(err)
 	}
 	p.ended = n < p.size
-	p.size = min(p.size*8, lastPage)
+	p.size = min(p.size*8, lastPageRows)
 	return nil
 }
 

@@ -25,9 +25,9 @@ import (
 
 // Sources are the inputs of a report. Conn and Policy are required.
 type Sources struct {
-	Database string             // as the configuration names it
+	Database string             // the database's name in the configuration
 	Conn     *pgx.Conn          // logged in as the owner of the tables
-	Policy   *policy.Policy     // of the database
+	Policy   *policy.Policy     // the policy of the database
 	Registry *registry.Registry // nil: none is configured
 
 	// Logs passes the logs of the audit to f, by name; nil: there are none.
@@ -54,9 +54,9 @@ type Request struct {
 	Contact    string // how the controller can be reached
 	Via        string // cli, http, console, …
 	Format     string // json or html, for the record
-	Data       bool   // with a copy of the rows
+	Data       bool   // the report includes a copy of the rows
 	Retrievals int    // the longest list of possible retrievals; 0: all
-	Look       bool   // only displayed, not given out: the audit has a record, the registry none
+	Look       bool   // the report is only displayed: the audit records it, the registry does not
 }
 
 // Make makes a report and returns it after its record is durable. For a person of whom nothing is known the error is a
@@ -67,7 +67,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	}
 	m := dsar.Material{Subject: q.Subject, Database: from.Database, By: q.By, Contact: q.Contact, Now: time.Now()}
 	if r := from.Registry; r != nil {
-		m.Controller, m.Duration, m.Renewal = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
+		m.Controller, m.Duration, m.InteractionsRenew = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
 		var unknown *consent.NotFoundError
 		current, now, err := r.CurrentOfSubject(ctx, q.Subject)
 		if err != nil && !errors.As(err, &unknown) {
@@ -91,7 +91,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 			return fmt.Errorf("look the person up in the audit: %w", err)
 		}
 		behalf = append(behalf, refs...)
-		m.Stated, err = pgrows.Stated(ctx, tx, consents, q.Subject)
+		m.StatedConsents, err = pgrows.Stated(ctx, tx, consents, q.Subject)
 		return err
 	})
 	if err != nil {
@@ -155,7 +155,7 @@ func allIntact(logs []dsar.Log) bool {
 func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
 	m *dsar.Material) (audit.Key, error) {
 	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MostPossible: q.Retrievals}
-	m.Retrieved = collector
+	m.Retrievals = collector
 	for _, rec := range m.History {
 		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
 			collector.Deleted = rec.At

@@ -141,7 +141,7 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 	if column == nil {
 		return "", fmt.Errorf("%s has no column %s", last.Name, l.Column)
 	}
-	equal, err := equalsSubject(ctx, tx, row, column, subject)
+	equal, err := equalsSubjectSQL(ctx, tx, row, column, subject)
 	if err != nil || equal == "" {
 		return "", err
 	}
@@ -176,9 +176,9 @@ func recursiveStep(h dsar.Hop) string {
 		strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
-// equalsSubject compares in the column's own type, so that its index is used, and as text, so that ids must match
+// equalsSubjectSQL compares in the column's own type, so that its index is used, and as text, so that ids must match
 // completely.
-func equalsSubject(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
+func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
 	name := row + "." + catalog.QuoteIdent(c.Name)
 	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
 	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[c.Type]

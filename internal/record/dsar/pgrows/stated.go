@@ -15,7 +15,7 @@ import (
 func Stated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subject string) ([]dsar.Stated, error) {
 	var out []dsar.Stated
 	for _, t := range tables {
-		is, err := equalsSubject(ctx, tx, "r", t.Relation.Column(t.Person), subject)
+		is, err := equalsSubjectSQL(ctx, tx, "r", t.Relation.Column(t.Person), subject)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
 		}

@@ -23,12 +23,12 @@ type known struct {
 
 	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
 	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
-	operatorNames []string                // operators by which a function of others may be called
+	operatorNames []string                // operators by which a function of other roles may be called
 
-	castOfNative bool            // somebody has made a cast between types of PostgreSQL's
-	timeOfOthers bool            // somebody has made a function that is named as a function of PostgreSQL's that tells the time
-	uses         uses            // where PostgreSQL runs functions of others
-	running      map[uint32]bool // types that PostgreSQL runs functions of others for by itself
+	castOfNative bool            // somebody has made a cast between types of PostgreSQL
+	timeOfOthers bool            // a function of another role has the name of a function of PostgreSQL that tells the time
+	uses         uses            // where PostgreSQL runs functions of other roles
+	running      map[uint32]bool // types that PostgreSQL runs functions of other roles for by itself
 }
 
 // object identifies an object of the database: by the catalog that it is in, such as pg_proc, and its OID.
@@ -46,18 +46,18 @@ type function struct {
 	immutable bool
 	mayFail   bool
 
-	ours       bool // in a schema that migrate makes
-	language   string
-	definer    bool
-	configured bool // it has settings
-	unsettled  bool // it has settings besides that of the search path
+	ours             bool // in a schema that migrate makes
+	language         string
+	definer          bool
+	hasSettings      bool // it has settings
+	hasOtherSettings bool // it has settings besides that of the search path
 	// it has argument defaults that are evaluated when a call leaves the arguments out: the stored call does not name the
 	// functions that the defaults call
-	defaults bool
-	source   string
-	parsed   bool     // PostgreSQL keeps its body parsed, and no text
-	body     *tree    // the parsed body, if the function is an extension's
-	types    []uint32 // of its arguments and its result
+	defaults      bool
+	source        string
+	hasParsedBody bool     // PostgreSQL keeps its body parsed, and no text
+	body          *tree    // the parsed body, if the function is an extension's
+	types         []uint32 // the types of the arguments and of the result
 }
 
 // typeFacts is a row of pg_type.
@@ -66,7 +66,7 @@ type typeFacts struct {
 	name  string
 	kind  byte
 	array uint32
-	base  uint32 // of a domain
+	base  uint32 // the base type of a domain
 	ours  bool   // in a schema that migrate makes
 }
 
@@ -84,12 +84,12 @@ type class struct {
 	orders    bool // it is the class by which PostgreSQL compares or hashes values of its type
 }
 
-// uses are the objects by which PostgreSQL itself runs functions of others.
+// uses are the objects by which PostgreSQL itself runs functions of other roles.
 type uses struct {
-	operators []uint32 // operators that call a function of others
-	classes   []uint32 // operator classes with a support function of others
+	operators []uint32 // operators that call a function of other roles
+	classes   []uint32 // operator classes with a support function of other roles
 	running   []uint32 // operator classes with a support function for which ofAnybody holds
-	casts     []uint32 // types with an implicit cast by a function of others
+	casts     []uint32 // types with an implicit cast by a function of other roles
 }
 
 // extensionOf is the extension that an object belongs to, or "".
@@ -145,8 +145,8 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured,
-			&f.unsettled, &f.defaults, &source, &f.parsed, &body, &f.types},
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.hasSettings,
+			&f.hasOtherSettings, &f.defaults, &source, &f.hasParsedBody, &body, &f.types},
 		func() error {
 			found := f
 			found.source = string(source)
@@ -163,7 +163,7 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		})
 }
 
-// readCalled reads the functions of PostgreSQL's own that an expression, a body or a trigger calls.
+// readCalled reads the functions of PostgreSQL that an expression, a body or a trigger calls.
 func (l *loader) readCalled(ctx context.Context) error {
 	called := map[uint32]bool{}
 	for _, t := range l.trees() {
@@ -240,9 +240,9 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 			"16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
 }
 
-// readUses reads for which objects PostgreSQL runs functions of others. Without being asked to, PostgreSQL runs them
-// when it compares or converts values of a type, makes a value of a text that stands beside it (an array of a domain),
-// or makes JSON of a value.
+// readUses reads for which objects PostgreSQL runs functions of other roles. Without being asked to, PostgreSQL runs
+// them when it compares or converts values of a type, makes a value of a text that stands beside it (an array of a
+// domain), or makes JSON of a value.
 func (l *loader) readUses(ctx context.Context) error {
 	k := &l.known
 	k.running = map[uint32]bool{}
@@ -296,14 +296,14 @@ func (l *loader) readUses(ctx context.Context) error {
 		}, others)
 }
 
-// nobodysOrder tells whether nobody has made a cast between types of PostgreSQL's, or an operator class that orders or
-// hashes such a type.
-func (k *known) nobodysOrder() bool {
+// hasOnlyNativeOrder tells whether nobody has made a cast between types of PostgreSQL, or an operator class that orders
+// or hashes such a type.
+func (k *known) hasOnlyNativeOrder() bool {
 	return !k.castOfNative && !slices.ContainsFunc(k.classes, func(c class) bool { return c.orders && c.of < firstOfOthers })
 }
 
-// mayRunOperator tells whether a text may contain an operator that calls a function of others: under the operator's
-// name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
+// mayRunOperator tells whether a text may contain an operator that calls a function of other roles: under the
+// operator's name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
 func (k *known) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false

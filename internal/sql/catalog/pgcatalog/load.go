@@ -33,19 +33,19 @@ type loader struct {
 	reader
 	relations map[uint32]*catalog.Relation
 
-	attributes map[uint32][]attribute // of the relations' columns
+	attributes map[uint32][]attribute // the columns of each relation
 	heaps      map[uint32]bool        // tables of PostgreSQL's own access method
 
 	known known
 
-	checks        []check
-	indexes       []*index
-	generated     []generated
-	virtual       map[uint32][]generated // the columns that are computed when they are read, by relation
-	partitionKeys []partitionKey
-	statistics    []statistics
-	policies      []policy
-	triggers      []trigger
+	checks           []check
+	indexes          []*index
+	generatedColumns []generated
+	virtual          map[uint32][]generated // the columns that are computed when they are read, by relation
+	partitionKeys    []partitionKey
+	statistics       []statistics
+	policies         []policy
+	triggers         []trigger
 }
 
 // load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, except for

@@ -76,7 +76,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		})
 }
 
-// aggregate is what the functions do together that one is made of.
+// aggregate joins the facts about the functions that an aggregate is made of.
 type aggregate struct {
 	definer    bool
 	volatility byte

@@ -10,7 +10,7 @@ import (
 const ours = "('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
 
 const (
-	// running are functions of PostgreSQL's that execute a text, make a value of a type that a text names, or call the
+	// running are functions of PostgreSQL that execute a text, make a value of a type that a text names, or call the
 	// functions that compare a table's keys. set_config is among them, since it undoes settings.
 	running = `\w+_to_xml\w*|ts_stat|ts_rewrite|(?:domain|array|record|range|multirange)_(?:in|recv)|pg_input_\w+|` +
 		`satisfies_hash_partition|set_config`
@@ -22,7 +22,7 @@ const (
 // PostgreSQL reads names, whatever the database's language.
 var (
 	aString      = regexp.MustCompile(`'[^']*'`)
-	escaped      = regexp.MustCompile(`\be'`)
+	escapeString = regexp.MustCompile(`\be'`)
 	unclear      = regexp.MustCompile(`["\\]|[^\x01-\x7f]|\$(?:[^0-9]|$)|\w\$|--|/\*`)
 	oneSelect    = regexp.MustCompile(`^` + space + `*select\b[^;]*;?` + space + `*$`)
 	subSelect    = regexp.MustCompile(`\(` + space + `*select\b`)
@@ -46,8 +46,8 @@ var unwritten = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~", "~~*"
 // the text does not name could run. So are functions with default arguments, and functions with settings besides that
 // of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
 func (k *known) plainSQL(f *function) bool {
-	if f.language != "sql" || f.parsed || !isClear(f.source) || f.defaults || f.unsettled ||
-		slices.ContainsFunc(f.types, k.ofAnyType) || !k.nobodysOrder() {
+	if f.language != "sql" || f.hasParsedBody || !isClear(f.source) || f.defaults || f.hasOtherSettings ||
+		slices.ContainsFunc(f.types, k.ofAnyType) || !k.hasOnlyNativeOrder() {
 		return false
 	}
 	text := withoutStrings(f.source)
@@ -77,7 +77,7 @@ func (k *known) asMade(f *function) bool {
 	if f.defaults {
 		return false
 	}
-	if !f.parsed {
+	if !f.hasParsedBody {
 		text := lower(f.source)
 		return !unreadable.MatchString(text) && !reading.MatchString(text) && !k.mayRunOperator(text) &&
 			!slices.ContainsFunc(words(text), func(word string) bool {
@@ -112,12 +112,13 @@ func words(text string) []string {
 	return found
 }
 
-// withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is clear.
+// withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is
+// clear.
 func withoutStrings(source string) string { return aString.ReplaceAllString(lower(source), " ") }
 
 // isClear tells whether the strings and the names in a function's text are certain. No string may have escapes. Outside
 // of strings the text may have no quoted name, no dollar quote, no comment, and no letter or dollar in a name that is
 // not one to every reader.
 func isClear(source string) bool {
-	return !escaped.MatchString(lower(source)) && !unclear.MatchString(withoutStrings(source))
+	return !escapeString.MatchString(lower(source)) && !unclear.MatchString(withoutStrings(source))
 }

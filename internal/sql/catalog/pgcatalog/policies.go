@@ -44,9 +44,9 @@ func (k *known) idle(f *function) bool {
 		return false
 	case f.language != "sql":
 		return !f.immutable
-	case !f.immutable && (f.definer || f.configured):
+	case !f.immutable && (f.definer || f.hasSettings):
 		return true
-	case !f.immutable && !f.parsed && isClear(f.source) && subSelect.MatchString(withoutStrings(f.source)) &&
+	case !f.immutable && !f.hasParsedBody && isClear(f.source) && subSelect.MatchString(withoutStrings(f.source)) &&
 		(!strings.Contains(f.source, "'") || len(k.running) == 0):
 		return true
 	default:

@@ -102,7 +102,7 @@ func (l *loader) readViews(ctx context.Context) error {
 		})
 }
 
-// attribute is what else is known of a column, in the order of the relation's columns.
+// attribute holds further facts about a column, in the order of the relation's columns.
 type attribute struct {
 	number    int16
 	collation uint32
@@ -152,7 +152,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 		}); err != nil {
 		return err
 	}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		for i, at := range l.attributes[g.relation] {
 			if at.number == g.number {
 				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
@@ -226,14 +226,14 @@ func (l *loader) setCollations(ctx context.Context) error {
 	return nil
 }
 
-// column is one by the OID of its relation and its number.
+// column identifies a column by the OID of its relation and its number.
 type column struct {
 	relation uint32
 	number   int16
 }
 
-// readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the first
-// made of several; that of an identity column depends on the column.
+// readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the
+// first made of several; that of an identity column depends on the column.
 func (l *loader) readSequences(ctx context.Context) (ofDefaults, ofIdentities map[column]catalog.Name, err error) {
 	read := func(sql string) (map[column]catalog.Name, error) {
 		var (

@@ -8,7 +8,7 @@ import (
 // What tables and domains have of expressions, as the catalogs store them. Columns are by their numbers.
 type (
 	check struct {
-		relation, of uint32 // of a table, or of a domain
+		relation, of uint32 // the table or the domain of the CHECK constraint
 		name         string
 		tree         *tree // nil: a column is NOT NULL
 		keys         []int16
@@ -81,7 +81,7 @@ func (l *loader) readGenerated(ctx context.Context) error {
 		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependencyColumns},
 		func() error {
 			g.tree = newTree(text)
-			l.generated = append(l.generated, g)
+			l.generatedColumns = append(l.generatedColumns, g)
 			if g.virtual {
 				l.virtual[g.relation] = append(l.virtual[g.relation], g)
 			}
@@ -145,7 +145,7 @@ func (l *loader) trees() []*tree {
 	for _, i := range l.indexes {
 		out = append(out, i.trees()...)
 	}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		out = append(out, g.tree)
 	}
 	for _, p := range l.partitionKeys {

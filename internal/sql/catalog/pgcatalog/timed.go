@@ -34,8 +34,8 @@ const (
 
 // These expressions are for texts in lower case.
 var (
-	aComment  = regexp.MustCompile(`--[^\n\r]*`)
-	onlyTimes = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space +
+	lineComment   = regexp.MustCompile(`--[^\n\r]*`)
+	timesOnlyBody = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space +
 		`*` + timeOfAStatement + space + `*;` + space + `*)+return` + space + `+new` + space + `*;` + space +
 		`*end` + space + `*;?` + space + `*$`)
 	columnsSet = regexp.MustCompile(setColumn)
@@ -48,13 +48,13 @@ var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp"
 type trigger struct {
 	relation                uint32
 	functionOID             uint32
-	schema                  string // of the function
+	schema                  string // the schema of the function
 	kind                    int16
 	internal                bool
 	when                    *tree
 	keys, dependencyColumns []int16
-	keyed                   []int16 // for a trigger that may write the time: the table's columns that are part of a key
-	body                    string  // of its function in PL/pgSQL
+	timedKeyColumns         []int16 // the key columns of the table, if the trigger may write the time
+	body                    string  // the body of the trigger's function in PL/pgSQL
 	language                uint32
 	arguments               string
 }
@@ -75,20 +75,20 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
 		JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependencyColumns, &t.keyed,
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependencyColumns, &t.timedKeyColumns,
 			&body, &t.language, &t.arguments},
 		func() error {
 			t.when, t.body = newTree(when), string(body)
 			l.triggers = append(l.triggers, t)
-			when, body, t.keys, t.dependencyColumns, t.keyed = nil, nil, nil, nil, nil
+			when, body, t.keys, t.dependencyColumns, t.timedKeyColumns = nil, nil, nil, nil, nil
 			return nil
 		})
 }
 
 // writesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as
 // updated_at: columns of date or timestamp types that are in no key. Its body in PL/pgSQL consists of such assignments,
-// or its function is moddatetime of the extension. No function of others, in whatever schema, has a name that such a
-// body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
+// or its function is moddatetime of the extension. No function of other roles, in whatever schema, has a name that such
+// a body calls. The assignments need no cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) writesTime(t trigger) bool {
 	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
 		return false
@@ -99,7 +99,7 @@ func (l *loader) writesTime(t trigger) bool {
 		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
 		return i < 0 || r.Columns[i].Generated ||
 			!slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
-			slices.Contains(t.keyed, l.attributes[t.relation][i].number)
+			slices.Contains(t.timedKeyColumns, l.attributes[t.relation][i].number)
 	})
 }
 
@@ -109,9 +109,9 @@ func (l *loader) timesSet(t trigger) (columns []string, only bool) {
 	if f.language == "c" {
 		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
 	}
-	text := aComment.ReplaceAllString(t.body, " ")
-	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.unsettled ||
-		k.timeOfOthers || !onlyTimes.MatchString(lower(text)) {
+	text := lineComment.ReplaceAllString(t.body, " ")
+	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.hasOtherSettings ||
+		k.timeOfOthers || !timesOnlyBody.MatchString(lower(text)) {
 		return nil, false
 	}
 	for _, at := range columnsSet.FindAllStringSubmatchIndex(lower(text), -1) {

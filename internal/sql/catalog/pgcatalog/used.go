@@ -88,7 +88,7 @@ WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.
 		})
 }
 
-// collect reads the rows of a query, of which into says where a row's values go.
+// collect reads the rows of a query. into returns pointers to the fields that take the values of one row.
 func collect[T any](ctx context.Context, conn *pgx.Conn, what, sql string, into func(*T) []any) ([]T, error) {
 	rows, err := conn.Query(ctx, sql)
 	if err == nil {

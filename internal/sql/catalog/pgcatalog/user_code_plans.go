@@ -15,9 +15,9 @@ import (
 type planned struct {
 	relation   uint32
 	tree       *tree
-	permissive bool // of a row policy that is
+	permissive bool // the row policy is permissive
 	by         string
-	calls      []uint32 // functions of others, if one may be run
+	calls      []uint32 // functions of other roles, if one may be run
 }
 
 // planned are the expressions of indexes, statistics, partition keys, checks and row policies.
@@ -47,9 +47,9 @@ func (l *loader) planned() []planned {
 	return out
 }
 
-// readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what
-// expressions of their indexes, statistics, partitions, checks and policies make of constants; and it finds rows, and
-// partitions, by functions of operator classes.
+// readRuns reads of which relations a read may run functions of other roles. As a plan is made, PostgreSQL works out
+// what expressions of their indexes, statistics, partitions, checks and policies make of constants; and it finds rows,
+// and partitions, by functions of operator classes.
 func (l *loader) readRuns(ctx context.Context) error {
 	k := &l.known
 	for _, p := range l.policies {
@@ -94,7 +94,8 @@ func (l *loader) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// runAsPlanned are the functions of others in an expression if PostgreSQL may run one of them while it plans; else nil.
+// runAsPlanned are the functions of other roles in an expression if PostgreSQL may run one of them while it plans; else
+// nil.
 func (k *known) runAsPlanned(x planned) []uint32 {
 	var functions []uint32
 	always := false
@@ -112,7 +113,7 @@ func (k *known) runAsPlanned(x planned) []uint32 {
 	return nil
 }
 
-// addRuns notes that a read of a relation may run functions of others, and by what.
+// addRuns notes that a read of a relation may run functions of other roles, and by what.
 func (l *loader) addRuns(relation uint32, by string) {
 	r := l.relations[relation]
 	if r == nil {
@@ -146,8 +147,8 @@ func (l *loader) readClassesThatRun(ctx context.Context) error {
 		}, l.known.uses.running)
 }
 
-// typesThatRun are the names of the types for which PostgreSQL itself runs functions of others, and of the types that
-// are made of these, by OID.
+// typesThatRun are the names of the types for which PostgreSQL itself runs functions of other roles, and of the types
+// that are made of these, by OID.
 func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 	if len(l.known.running) == 0 {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What PostgreSQL runs as a row is changed may be a function of the owner's, which asks what it likes with the rights
-// of the role that writes. A function that is not known to be PostgreSQL's own, or ours, counts as the owner's.
+// What PostgreSQL runs as a row is changed may be a function of the owner, which asks what it likes with the rights of
+// the role that writes. A function that is not known to be PostgreSQL's own, or ours, counts as the owner's.
 
 var otherNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
 	"SUBLINK"}
@@ -44,7 +44,7 @@ func (k *known) ofAnybody(f *function) bool {
 	return k.ofOthers(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
-// plainType tells whether no code of the owner's runs when a value of a type is made, compared or written. Plain are
+// plainType tells whether no code of the owner runs when a value of a type is made, compared or written. Plain are
 // PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see plainColumn) and
 // composite types are not plain. Nor is a type that others have made comparable: its arrays are compared by their code.
 // In an expression OID 0 stands for no type.
@@ -71,7 +71,7 @@ func (k *known) plain(t *typeFacts) bool {
 }
 
 // plainColumn tells whether the type of a column is plain, or is a domain over a plain type whose checks run no code of
-// others.
+// other roles.
 func (l *loader) plainColumn(oid uint32) bool {
 	k := &l.known
 	if k.plainType(oid) {
@@ -90,14 +90,14 @@ func (t *tree) ofItsValue() *tree {
 	return newTree(&text)
 }
 
-// readUserCodeOfWrites finds the tables whose writes run no code of the owner's. Triggers of foreign keys are
+// readUserCodeOfWrites finds the tables whose writes run no code of the owner. Triggers of foreign keys are
 // PostgreSQL's, and query with the rights of the tables' owners. Our triggers note what has changed, and some triggers
 // only write the time (timed.go).
 func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	k := &l.known
-	// tables whose update runs code of the owner's, by something else than columns, policies and triggers
+	// tables whose update runs code of the owner, by something else than columns, policies and triggers
 	updateRunsCode := map[uint32]bool{}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.others(g.tree)
 	}
 	for _, c := range l.checks {
@@ -122,7 +122,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 		deletes[t.relation] = deletes[t.relation] || t.kind&onDelete != 0 && fires
 		updates[t.relation] = updates[t.relation] || t.kind&onUpdate != 0 && fires && (k.others(t.when) || !l.writesTime(t))
 	}
-	plain := map[uint32]bool{} // by type
+	plain := map[uint32]bool{} // whether a type is plain, by type
 	for oid, r := range l.relations {
 		if r.Kind != catalog.Table || !l.heaps[oid] || r.Name.Schema == "pg_catalog" ||
 			r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
@@ -145,8 +145,8 @@ func (k *known) worked(oid uint32) bool {
 	return f == nil || k.ofOthers(f) && !k.idle(f)
 }
 
-// readKeysOfOthers finds the tables with keys that compare by operators of others, or cast before they compare. The
-// columns of a foreign key are cast to the types that the operators of the referenced key compare.
+// readKeysOfOthers finds the tables with keys that compare by operators of other roles, or cast before they compare.
+// The columns of a foreign key are cast to the types that the operators of the referenced key compare.
 func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32]bool) error {
 	uses := &l.known.uses
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
@@ -165,7 +165,7 @@ func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32
 }
 
 // othersMethod tells whether an index's access method or one of its operator classes is not known, or has a support
-// function of others.
+// function of other roles.
 func (k *known) othersMethod(i *index) bool {
 	return i.methodOID >= firstOfOthers && !k.ofHonest("pg_am", i.methodOID) ||
 		slices.ContainsFunc(i.classes, func(oid uint32) bool {

@@ -84,7 +84,7 @@ func (k *known) fails(t *tree) bool {
 
 // unsure tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
 // depends on more than the row: on functions that are not immutable, or on the session's settings, by which a text or a
-// time is read. It may as well if it calls a function of others that only claims to be immutable.
+// time is read. It may as well if it calls a function of other roles that only claims to be immutable.
 func (k *known) unsure(t *tree) bool {
 	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
@@ -160,7 +160,7 @@ func (l *loader) setComputed(context.Context) error {
 				})
 		}
 	}
-	for _, g := range l.generated {
+	for _, g := range l.generatedColumns {
 		if !g.virtual && k.unsure(g.tree) {
 			l.addComputed(g.relation, "column", true, false,
 				func(n int16) bool {
@@ -184,7 +184,8 @@ func (l *loader) setComputed(context.Context) error {
 	return nil
 }
 
-// addComputed notes that something is computed of some of a relation's columns, once for each kind and set of columns.
+// addComputed notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes each
+// kind with each set of columns once.
 func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
 	r := l.relations[relation]
 	if r == nil {
