@@ -49,6 +49,7 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	s.addOwner(t, roles, used, add, note)
 	s.addConsent(r, add, note)
+	s.addSubjects(r, add, note)
 	for _, c := range roles.consent {
 		if block, _ := s.consentBlock(r, c); block.YAML != "" {
 			t.Blocks = append(t.Blocks, block.Block)
@@ -57,14 +58,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	for _, l := range s.parents[r] {
 		switch {
 		case l.optional:
-			var none []string
-			for _, c := range l.columns {
-				if !r.Column(c).NotNull {
-					none = append(none, catalog.QuoteIdent(c)+" IS NULL")
-				}
-			}
 			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
-				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(strings.Join(none, " OR ")), l.yaml(s))
+				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNull(r, l.link)), l.yaml(s))
 		default:
 			add(l.evidence(s)+": a row hangs on one that agents see", "visible: { %s }", l.yaml(s))
 			if !l.notNull {
@@ -181,34 +176,22 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 			continue
 		}
 		for _, subject := range there {
-			asked := map[*catalog.Column]bool{}
-			for _, c := range s.columns[subject.to].consent {
-				block, _ := s.consentBlock(subject.to, c)
-				if block.word == "" {
-					continue
-				}
-				var back []string
-				for i := range here[0].columns {
-					back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
-				}
-				expires, evidence := "", block.Evidence
-				if until := s.expiryColumn(subject.to, c); until != nil {
-					expires, evidence, asked[until] = ", expires: "+yamlFlow(until.Name),
-						evidence+"; "+until.Name+" looks like its end", true
-				}
+			a := s.agreements(subject.to)
+			var back []string
+			for i := range here[0].columns {
+				back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
+			}
+			for _, w := range a.words {
 				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.policyName(through.Name),
-					s.policyName(subject.to.Name), evidence),
-					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", yamlFlow(s.policyName(through.Name)),
-					strings.Join(back, ", "), subject.yaml(s), yamlFlow(c.Name), policySpelling(block.word, c), expires)
+					s.policyName(subject.to.Name), w.evidence), "%s",
+					w.block(fmt.Sprintf("%s: { %s }", yamlFlow(s.policyName(through.Name)), strings.Join(back, ", ")), subject.yaml(s)))
 				if subject.byName {
 					note("%s", subject.evidence(s))
 				}
 			}
-			for _, c := range s.columns[subject.to].consent {
-				if timeType(c.Type) && !asked[c] {
-					note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has "+
-						"not agreed?", c.Name, s.policyName(subject.to.Name), s.policyName(through.Name))
-				}
+			for _, c := range a.moments {
+				note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has "+
+					"not agreed?", c, s.policyName(subject.to.Name), s.policyName(through.Name))
 			}
 		}
 	}
