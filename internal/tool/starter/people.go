@@ -121,12 +121,8 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 		if l.to == r || slices.ContainsFunc(s.parents[r], func(p parent) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
 			continue
 		}
-		if slices.Equal(l.targets, l.to.PrimaryKey) && len(l.columns) == 1 {
-			for _, of := range s.subjectsOf(l.to) {
-				ask(l, of)
-			}
-		} else if s.consents(l.to) && !isConsentRegister(l.to) {
-			ask(l, subject{table: l.to})
+		for _, of := range s.subjectsOfLink(l) {
+			ask(l, of)
 		}
 	}
 	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {

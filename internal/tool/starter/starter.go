@@ -230,9 +230,33 @@ func (s *survey) reason(r *catalog.Relation) string {
 	if near = slices.Compact(near); len(near) > 0 {
 		return fmt.Sprintf(
 			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
-			strings.Join(near, ", ")) + s.askAboutSharedColumn(r)
+			strings.Join(near, ", ")) + s.askAboutSharedColumn(r) + s.askAboutMembers(r)
 	}
-	return "no column says whose rows these are, and no foreign key leads to a table that does"
+	return "no column says whose rows these are, and no foreign key leads to a table that does" + s.askAboutMembers(r)
+}
+
+// askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.
+func (s *survey) askAboutMembers(r *catalog.Relation) string {
+	for _, through := range s.tables {
+		links := s.links(through)
+		at := slices.IndexFunc(links, func(l link) bool { return l.to == r && len(l.columns) == 1 && len(l.targets) == 1 })
+		owner := s.columns[through].owner
+		if at < 0 || owner == nil || s.consents(r) || !s.user.fits(owner) || s.rank[through] <= 0 {
+			continue
+		}
+		if _, ok := s.isLinkTable(through, links); ok {
+			return fmt.Sprintf("; %s ties its rows to users: if these may see them, write %s: { rows: [ %s ] }", s.policyName(through.Name),
+				yamlFlow(s.policyName(r.Name)), s.ofMembers(through, links[at].columns[0], links[at].targets[0], owner))
+		}
+	}
+	return ""
+}
+
+// ofMembers is the block that shows a row to those whom a table of links names: its column of users is the caller, and
+// the other column equals one of the row.
+func (s *survey) ofMembers(through *catalog.Relation, column, from string, user *catalog.Column) string {
+	return fmt.Sprintf("visible: { %s: { %s: %s }, rows: [ own: { column: %s, is: %s } ] }", yamlFlow(s.policyName(through.Name)),
+		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.user.Name)
 }
 
 // manyTables is how many tables must refer to one by columns of one name for it to be worth a question.

@@ -156,7 +156,8 @@ func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func
 	}
 }
 
-// addConsent adds the consent of everybody whom a link table connects with a row.
+// addConsent adds the consent of everybody whom a link table connects with a row. Neither the link table nor the one of
+// people need be listed: a rule reads them all the same.
 func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
 	if s.consents(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
 		return
@@ -168,32 +169,67 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 			switch {
 			case l.to == r:
 				here = append(here, l)
-			case s.rank[l.to] != 0 && s.consents(l.to) && len(l.columns) == len(l.to.PrimaryKey):
+			case len(s.subjectsOfLink(l)) > 0:
 				there = append(there, l)
 			}
 		}
-		if through == r || len(here) != 1 || len(there) == 0 || !isLinkTable(through, links) || s.denied[through] != "" {
+		if through == r || len(here) != 1 || len(there) == 0 || isConsentRegister(through) {
 			continue
 		}
-		for _, subject := range there {
-			a := s.agreements(subject.to)
-			var back []string
-			for i := range here[0].columns {
-				back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
+		name := s.policyName(through.Name)
+		if more, ok := s.isLinkTable(through, links); !ok {
+			if more != "" {
+				note("%s names people besides, who are asked for its own rows and not here: by %s it is no table of links",
+					name, more)
 			}
-			for _, w := range a.words {
-				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.policyName(through.Name),
-					s.policyName(subject.to.Name), w.evidence), "%s",
-					w.block(fmt.Sprintf("%s: { %s }", yamlFlow(s.policyName(through.Name)), strings.Join(back, ", ")), subject.yaml(s)))
-				if subject.byName {
-					note("%s", subject.evidence(s))
-				}
-			}
-			for _, c := range a.moments {
-				note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has "+
-					"not agreed?", c, s.policyName(subject.to.Name), s.policyName(through.Name))
+			continue
+		}
+		var back []string
+		for i := range here[0].columns {
+			back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
+		}
+		first := fmt.Sprintf("%s: { %s }", yamlFlow(name), strings.Join(back, ", "))
+		for _, l := range there {
+			for _, of := range s.subjectsOfLink(l) {
+				s.addSubjectsThrough(name, first, l, of, add, note)
 			}
 		}
+	}
+}
+
+// subjectsOfLink are the tables that say whether those have agreed to whom a link leads.
+func (s *survey) subjectsOfLink(l link) []subject {
+	switch {
+	case len(l.columns) != len(l.to.PrimaryKey) || isConsentRegister(l.to):
+		return nil
+	case len(l.columns) > 1 || !slices.Equal(l.targets, l.to.PrimaryKey):
+		if s.consents(l.to) {
+			return []subject{{table: l.to}}
+		}
+		return nil
+	}
+	return s.subjectsOf(l.to)
+}
+
+// addSubjectsThrough adds the consent of those to whom a link of a link table leads.
+func (s *survey) addSubjectsThrough(through, first string, l link, of subject, add func(string, string, ...any),
+	note func(string, ...any)) {
+	name, a, to := s.policyName(of.table.Name), s.agreements(of.table), l
+	if of.table != l.to {
+		to.to, to.targets = of.table, []string{of.column}
+	}
+	for _, w := range a.words {
+		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
+			w.block(first, to.yaml(s)))
+		if l.byName {
+			note("%s", l.evidence(s))
+		}
+	}
+	for _, c := range a.moments {
+		note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has not agreed?", c, name, through)
+	}
+	for _, why := range a.unclear {
+		note("%s ties rows to %s, where not everything about consent is asked: %s", through, name, why)
 	}
 }
 
@@ -237,15 +273,34 @@ func isWithdrawal(word string) bool {
 	return strings.Contains(word, "withdraw") || strings.Contains(word, "revok")
 }
 
-// isLinkTable tells whether a table does little but link other tables.
-func isLinkTable(r *catalog.Relation, links []link) bool {
+// isLinkTable tells whether a table does little but link other tables: what tells its rows apart is links, or it has few
+// columns, and none that holds what somebody wrote. Of a table with few columns that has such a one, more is its name.
+func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok bool) {
 	var bound []string
 	for _, l := range links {
 		bound = append(bound, l.columns...)
 	}
-	inKey := len(r.PrimaryKey) > 1 && !slices.ContainsFunc(r.PrimaryKey,
-		func(name string) bool { return !slices.Contains(bound, name) })
-	return inKey || len(r.Columns) <= 6
+	unbound := func(name string) bool { return !slices.Contains(bound, name) }
+	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, unbound) }
+	if ofLinks(r.PrimaryKey) || slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
+		return "", true
+	}
+	if len(r.Columns) > 6 {
+		return "", false
+	}
+	for i := range r.Columns {
+		if c := &r.Columns[i]; unbound(c.Name) && !slices.Contains(r.PrimaryKey, c.Name) && s.holdsContent(c) {
+			return c.Name, false
+		}
+	}
+	return "", true
+}
+
+// holdsContent tells whether a column may hold what somebody wrote or sent, and not a word that describes a link.
+func (s *survey) holdsContent(c *catalog.Column) bool {
+	values, _ := s.values(c)
+	return values == nil && (family(c.Type) == "text" && !oneOf(lastWord(snake(c.Name)), linkWords) ||
+		oneOf(c.Type, "json jsonb bytea xml"))
 }
 
 // agreedBlock is a block on a consent column; word is the value that consent blocks of other tables require.

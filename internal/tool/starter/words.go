@@ -107,6 +107,9 @@ const (
 	// keys by which programs log in
 	keyTables = "api_key apikey access_key service_key signing_key personal_access_token"
 
+	// last words of columns that describe a link
+	linkWords = "role kind type status state relation relationship position source label level"
+
 	// words that mean yes, best first
 	yesWords = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
 
