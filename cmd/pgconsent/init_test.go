@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,7 @@ func TestInit(t *testing.T) {
 			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
 				t.Fatalf("policy check: %s%s", out, errs)
 			}
+			checkAlternatives(t, string(policy), config)
 			defer func() {
 				if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
 					t.Errorf("migrate --down: %s", errs)
@@ -110,6 +112,27 @@ func TestInit(t *testing.T) {
 				t.Errorf("as JSON: %v %s%s", err, out, errs)
 			}
 		})
+	}
+}
+
+// checkAlternatives: what the policy has as comments for a person to choose passes policy check as well.
+func checkAlternatives(t *testing.T, policy, config string) {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(config), "policy.yaml")
+	defer func() {
+		if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	chosen := regexp.MustCompile(`(?m)^(  )# (\w+: \{ type: .*)$|^(      )# (- .*)$`).ReplaceAllString(policy, "$1$3$2$4")
+	if chosen == policy {
+		return
+	}
+	if err := os.WriteFile(path, []byte(chosen), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
+		t.Errorf("with what is written as comments: %s%s\n%s", out, errs, chosen)
 	}
 }
 

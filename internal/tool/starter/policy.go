@@ -27,6 +27,10 @@ func (p *Proposal) Policy(database string) string {
 			w("  %s: { type: %s, source: credential }", a.Name, a.Type)
 		}
 	}
+	for _, a := range p.Spare {
+		w("  # for rules that are comments below: %s", oneLine(a.Evidence))
+		w("  # %s: { type: %s, source: credential }", a.Name, a.Type)
+	}
 	w("")
 	if len(p.Tables) == 0 {
 		w("tables: {}")
@@ -56,6 +60,10 @@ func (t *Table) write(w func(string, ...any)) {
 	for _, block := range t.Blocks {
 		w("      # proposed: %s", oneLine(block.Evidence))
 		w("      - %s", block.YAML)
+		for _, other := range block.Instead {
+			w("      # %s:", oneLine(other.Evidence))
+			w("      # - %s", oneLine(other.YAML))
+		}
 	}
 	if len(t.Hidden) > 0 {
 		secrets := slices.DeleteFunc(slices.Clone(t.Hidden), func(name string) bool { return slices.Contains(t.Contacts, name) })

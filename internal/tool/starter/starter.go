@@ -17,8 +17,9 @@ import (
 // Proposal is what a database suggests.
 type Proposal struct {
 	Attributes []Attribute `json:"attributes"`
-	Tables     []*Table    `json:"tables"` // those that agents would read, sorted by name
-	Denied     []Denied    `json:"denied"` // what is not understood, sorted by name
+	Spare      []Attribute `json:"spare_attributes"` // those that only rules need which are written as comments
+	Tables     []*Table    `json:"tables"`           // those that agents would read, sorted by name
+	Denied     []Denied    `json:"denied"`           // what is not understood, sorted by name
 }
 
 // Attribute is a fact about an agent that rules need.
@@ -42,8 +43,9 @@ type Table struct {
 
 // Block is a block of a rule, as YAML, and why it is proposed.
 type Block struct {
-	YAML     string `json:"block"`
-	Evidence string `json:"evidence"`
+	YAML     string  `json:"block"`
+	Evidence string  `json:"evidence"`
+	Instead  []Block `json:"instead,omitempty"` // what a person may choose in its place, written as comments
 }
 
 // Denied is a relation or function that the policy does not list.
@@ -57,7 +59,7 @@ type Denied struct {
 func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
 	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{},
 		columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
-		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}}
+		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}, used: map[string]bool{}, spare: map[string]bool{}}
 	s.collect()
 	s.findAccounts()
 	s.attributes()
@@ -84,6 +86,8 @@ type survey struct {
 	circles map[*catalog.Relation][]link // links that would close one
 	denied  map[*catalog.Relation]string
 	other   []Denied
+
+	used, spare map[string]bool // attributes of rules, and of those that are written as comments
 }
 
 // relation returns a relation with its columns of domains as ones of the types under them, by which they compare.
@@ -189,23 +193,27 @@ func writable(n catalog.Name) bool {
 
 // proposal makes the proposal from what was found.
 func (s *survey) proposal() *Proposal {
-	p := &Proposal{Attributes: []Attribute{}, Tables: []*Table{}, Denied: s.other}
-	used := map[string]bool{}
+	p := &Proposal{Attributes: []Attribute{}, Spare: []Attribute{}, Tables: []*Table{}, Denied: s.other}
 	for _, r := range s.tables {
 		if s.rank[r] == 0 {
 			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.reason(r)})
 			continue
 		}
-		t := s.table(r, used)
-		p.Tables = append(p.Tables, t)
+		p.Tables = append(p.Tables, s.table(r))
 	}
-	if s.user != nil && used[s.user.Name] {
-		p.Attributes = append(p.Attributes, *s.user)
+	known := func(a *Attribute) {
+		switch {
+		case s.used[a.Name]:
+			p.Attributes = append(p.Attributes, *a)
+		case s.spare[a.Name]:
+			p.Spare = append(p.Spare, *a)
+		}
+	}
+	if s.user != nil {
+		known(s.user)
 	}
 	for _, stem := range sortedKeys(s.tenantAttrs) {
-		if a := s.tenantAttrs[stem]; used[a.Name] {
-			p.Attributes = append(p.Attributes, *a)
-		}
+		known(s.tenantAttrs[stem])
 	}
 	slices.SortStableFunc(p.Denied, func(a, b Denied) int { return strings.Compare(a.Kind+" "+a.Name, b.Kind+" "+b.Name) })
 	if p.Denied == nil {

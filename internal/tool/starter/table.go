@@ -9,7 +9,7 @@ import (
 )
 
 // table makes the proposal for a table that is listed, and records which attributes it uses.
-func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
+func (s *survey) table(r *catalog.Relation) *Table {
 	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
 		Notes: []string{}}
 	roles := s.columns[r]
@@ -26,28 +26,7 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		}
 	}
 
-	if a := s.tenantOf(r); a != nil && a.fits(r.Column(r.PrimaryKey[0])) {
-		used[a.Name] = true
-		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), a.Name)
-	}
-	if slices.Contains(s.users, r) {
-		used[s.user.Name] = true
-		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.user.Name)
-	}
-	for _, c := range roles.tenants {
-		a := s.tenantAttrs[s.tenantKey(r, c)]
-		// the tenant above this one: who must be both sees nothing
-		if a == s.tenantOf(r) && !slices.Contains(r.PrimaryKey, c.Name) {
-			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
-			continue
-		}
-		used[a.Name] = true
-		add(s.columnEvidence(r, c), "tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
-		if !c.NotNull {
-			note("%s may be NULL, which hides the row; if such rows are everybody's, add shared: null", c.Name)
-		}
-	}
-	s.addOwner(t, roles, used, add, note)
+	s.addWhose(t, roles, add, note)
 	s.addConsent(r, add, note)
 	s.addSubjects(r, add, note)
 	for _, c := range roles.consent {
@@ -127,15 +106,14 @@ func (s *survey) oneOfSeveral(kind, id string) string {
 }
 
 // addOwner adds the block that says to whom a row belongs.
-func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any),
-	note func(string, ...any)) {
+func (s *survey) addOwner(t *Table, roles *roles, add func(string, string, ...any), note func(string, ...any)) {
 	if slices.Contains(s.users, t.Relation) || s.user == nil {
 		return
 	}
 	grant := s.user.grants(roles)
 	switch {
 	case roles.owner != nil:
-		used[s.user.Name] = true
+		s.used[s.user.Name] = true
 		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name)
 		if grant != nil {
 			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: "+
@@ -143,12 +121,12 @@ func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func
 				grant.Name, yamlFlow(roles.owner.Name), s.user.Name, yamlFlow(grant.Name), s.user.Name)
 		}
 	case grant != nil:
-		used[s.user.Name] = true
+		s.used[s.user.Name] = true
 		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name,
 			grant.Type), "grant: { column: %s, to: %s }", yamlFlow(grant.Name), s.user.Name)
 	case roles.author != nil && s.user.fits(roles.author) && len(roles.tenants) == 0 &&
 		s.rank[t.Relation] > len(s.tables) && len(s.parents[t.Relation]) == 0:
-		used[s.user.Name] = true
+		s.used[s.user.Name] = true
 		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
 			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.user.Name)
 	case roles.author != nil:
@@ -342,15 +320,15 @@ func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agree
 	case timeType(c.Type):
 		name := catalog.QuoteIdent(c.Name)
 		if negative || isWithdrawal(snake(c.Name)) {
-			out.Block = Block{"sql: " + yamlQuoted(name+" IS NULL"), c.Name + " looks like the time at which consent ended"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL"), Evidence: c.Name + " looks like the time at which consent ended"}
 		} else if isExpiryTime(c) {
 			if c.Type != "timestamp with time zone" {
 				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", c.Name, c.Type)
 			}
-			out.Block = Block{"sql: " + yamlQuoted(name+" IS NULL OR "+name+" > now()"),
-				c.Name + " looks like the time at which consent ends"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL OR "+name+" > now()"),
+				Evidence: c.Name + " looks like the time at which consent ends"}
 		} else {
-			out.Block = Block{"sql: " + yamlQuoted(name+" IS NOT NULL"), c.Name + " looks like the time of consent"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NOT NULL"), Evidence: c.Name + " looks like the time of consent"}
 		}
 		return out, ""
 	default: // an id, a text of consent, a version: does not say whether
