@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -11,8 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/examples/worlds"
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/tool/starter"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -53,9 +58,19 @@ func TestInit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			conn := db.Connect(t, "postgres")
+			if name == "supabase" { // roles are the whole server's
+				const roles = "anon, authenticated, service_role"
+				if _, err := conn.Exec(t.Context(), "CREATE ROLE "+strings.ReplaceAll(roles, ", ", "; CREATE ROLE ")); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					_, _ = db.Connect(t, "postgres").PgConn().Exec(context.Background(), "DROP OWNED BY "+roles+"; DROP ROLE "+roles).ReadAll()
+				})
+			}
 			if _, err := conn.PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
 				t.Fatal(err)
 			}
+			checkHints(t, conn)
 			dir := filepath.Join(t.TempDir(), "new")
 			args := []string{"init", "--dsn", db.DSN("postgres", ""), "--dir", dir}
 			out, errs, code := call(t, "", args...)
@@ -78,7 +93,7 @@ func TestInit(t *testing.T) {
 			}
 			config := filepath.Join(dir, "pgconsent.yaml")
 			text, err := os.ReadFile(config)
-			if elsewhere := name == "profiles"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
+			if elsewhere := name == "profiles" || name == "supabase"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
 				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
 			}
 			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
@@ -112,6 +127,38 @@ func TestInit(t *testing.T) {
 				t.Errorf("as JSON: %v %s%s", err, out, errs)
 			}
 		})
+	}
+}
+
+// checkHints: row policies add blocks to a proposal and tables to what is denied. They show nothing that is hidden without.
+func checkHints(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := readRowPolicies(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := map[string]*starter.Table{}
+	for _, table := range starter.Propose(snap, nil, nil).Tables {
+		without[table.Name] = table
+	}
+	for _, table := range starter.Propose(snap, policies, nil).Tables {
+		before := without[table.Name]
+		if before == nil || table.Open && !before.Open {
+			t.Errorf("%s shows because of a row policy", table.Name)
+			continue
+		}
+		for _, block := range before.Blocks {
+			if !slices.ContainsFunc(table.Blocks, func(b starter.Block) bool { return b.YAML == block.YAML }) {
+				t.Errorf("%s is without %s because of a row policy", table.Name, block.YAML)
+			}
+		}
+		if !slices.Equal(before.Hidden, table.Hidden) {
+			t.Errorf("%s hides other columns because of a row policy", table.Name)
+		}
 	}
 }
 

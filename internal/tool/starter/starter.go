@@ -1,9 +1,10 @@
 // Package starter proposes a configuration and a policy for a database from its catalogs alone: names, types, keys,
-// enums and checks. It reads no row and no statistics.
+// enums, checks, and row policies for hints. It reads no row and no statistics.
 //
 // Guarantee: what it proposes shows rows only by a column that says whose they are, by a foreign key to a table that
 // has such a column, or of a table that looks like reference data by name and shape. Everything else is denied, with a
-// reason. A name proves nothing: each proposal carries its evidence, for a person to read.
+// reason. A row policy never makes it show more, but in a comment. A name proves nothing: each proposal carries its
+// evidence, for a person to read.
 package starter
 
 import (
@@ -39,6 +40,7 @@ type Table struct {
 	Notes    []string          `json:"notes"`    // what a person should look at
 	Open     bool              `json:"open"`     // reference data
 	Evidence string            `json:"evidence"` // of Open
+	OpenBy   []string          `json:"open_by"`  // why rows: open is written as a comment
 }
 
 // Block is a block of a rule, as YAML, and why it is proposed.
@@ -55,11 +57,13 @@ type Denied struct {
 	Reason string `json:"reason"`
 }
 
-// Propose looks at a snapshot. Tables of rejected are denied for the reason it gives.
-func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
-	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{},
+// Propose looks at a snapshot, and at row policies for hints. Tables of rejected are denied for the reason it gives.
+func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
+	s := &survey{snap: snap, policies: policies, rejected: rejected,
+		plain: map[catalog.Name]*catalog.Relation{}, hints: map[*catalog.Relation]*rowHints{},
 		columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
-		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}, used: map[string]bool{}, spare: map[string]bool{}}
+		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{},
+		used: map[string]bool{}, spare: map[string]bool{}}
 	s.collect()
 	s.findAccounts()
 	s.attributes()
@@ -70,6 +74,8 @@ func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
 // survey collects what is known of the database.
 type survey struct {
 	snap     *catalog.Snapshot
+	policies []RowPolicy
+	hints    map[*catalog.Relation]*rowHints
 	rejected map[string]string
 	tables   []*catalog.Relation                // that could be listed, sorted by name
 	plain    map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
@@ -195,11 +201,14 @@ func writable(n catalog.Name) bool {
 func (s *survey) proposal() *Proposal {
 	p := &Proposal{Attributes: []Attribute{}, Spare: []Attribute{}, Tables: []*Table{}, Denied: s.other}
 	for _, r := range s.tables {
+		if s.rank[r] != 0 {
+			p.Tables = append(p.Tables, s.table(r))
+		}
+	}
+	for _, r := range s.tables { // last: which attributes there are is known
 		if s.rank[r] == 0 {
 			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.reason(r)})
-			continue
 		}
-		p.Tables = append(p.Tables, s.table(r))
 	}
 	known := func(a *Attribute) {
 		switch {
@@ -235,12 +244,14 @@ func (s *survey) reason(r *catalog.Relation) string {
 		return s.oneOfSeveral(kind, id)
 	}
 	slices.Sort(near)
+	members := s.askAboutMembers(r)
+	more := members + s.askAboutPolicies(r, members)
 	if near = slices.Compact(near); len(near) > 0 {
 		return fmt.Sprintf(
 			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
-			strings.Join(near, ", ")) + s.askAboutSharedColumn(r) + s.askAboutMembers(r)
+			strings.Join(near, ", ")) + s.askAboutSharedColumn(r) + more
 	}
-	return "no column says whose rows these are, and no foreign key leads to a table that does" + s.askAboutMembers(r)
+	return "no column says whose rows these are, and no foreign key leads to a table that does" + more
 }
 
 // askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.

@@ -11,7 +11,7 @@ import (
 // table makes the proposal for a table that is listed, and records which attributes it uses.
 func (s *survey) table(r *catalog.Relation) *Table {
 	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
-		Notes: []string{}}
+		Notes: []string{}, OpenBy: []string{}}
 	roles := s.columns[r]
 	if s.rank[r] < 0 {
 		t.Open, t.Evidence = true, s.whyReferenceData(r)
@@ -61,6 +61,7 @@ func (s *survey) table(r *catalog.Relation) *Table {
 		name := catalog.QuoteIdent(c.Name)
 		add(c.Name+" looks like the end of a row's life", "sql: %s", yamlQuoted(name+" IS NULL OR "+name+" > now()"))
 	}
+	s.addHints(t, add, note)
 	if kind, id := polymorphic(r); kind != "" {
 		note("%s", s.oneOfSeveral(kind, id))
 	}
@@ -105,6 +106,8 @@ func (s *survey) oneOfSeveral(kind, id string) string {
 		kind, id, yamlFlow(kind), yamlFlow(id))
 }
 
+const notUsed = "%s says who wrote a row, and is not used here"
+
 // addOwner adds the block that says to whom a row belongs.
 func (s *survey) addOwner(t *Table, roles *roles, add func(string, string, ...any), note func(string, ...any)) {
 	if slices.Contains(s.users, t.Relation) || s.user == nil {
@@ -130,7 +133,7 @@ func (s *survey) addOwner(t *Table, roles *roles, add func(string, string, ...an
 		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
 			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.user.Name)
 	case roles.author != nil:
-		note("%s says who wrote a row, and is not used here", roles.author.Name)
+		note(notUsed, roles.author.Name)
 	}
 }
 

@@ -79,6 +79,7 @@ func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...an
 	case isAccount:
 		note(onlyOne+"an account's row is its own", r.PrimaryKey[0], strings.Join(columns, " and "), r.PrimaryKey[0])
 	default:
-		note(onlyOne+"a user's rows are fewer than everybody's; those with another "+strings.Join(columns, ", ")+" show too", roles.owner.Name, strings.Join(columns, " and "), roles.owner.Name)
+		of := strings.Join(columns, " and ")
+		note(onlyOne+"a user's rows are fewer than everybody's; those with another %s show too", roles.owner.Name, of, roles.owner.Name, of)
 	}
 }
