@@ -21,7 +21,8 @@ func TestCapitalizedWords(t *testing.T) {
 		"a trip:Graz": "Graz", "v1.Graz": "Graz", "Sleep helps - Graz": "Graz",
 		// the start of a sentence
 		"Graz is calm": "", "Rest helps. Exercise too": "", "Rest! Exercise? Walk: Eat": "", "Rest… Walk": "", "- Rest\n- Walk": "", "1. Rest 2. Walk": "",
-		`the vet said "Rest well"`: "", "the vet said “Rest well”": "", "er sagt „Ruhe“": "", "il dit « Repos »": "", "»Ruhe« Graz": "Graz", "the vet said 'Rest well'": "",
+		`the vet said "Rest well"`: "", "the vet said “Rest well”": "", "er sagt „Ruhe“": "",
+		"il dit « Repos »": "", "»Ruhe« Graz": "Graz", "the vet said 'Rest well'": "",
 		"They said no. (Walk on)": "", "They said no.) Walk on": "", "“Rest.” Walk on": "", "Rest.\" Walk": "", "*Rest.* Walk": "", "休む。Walk": "",
 		"the \"big\" Graz": "Graz", "¿Qué? ¡Anda!": "", "Walk\u2028Rest": "",
 		// I, acronyms, what says when, ordinary words

@@ -2,8 +2,8 @@
 // from which it was drawn.
 //
 // It makes three checks. Names of the subjects, by their ids and aliases, block the text. Dates, places, words with a
-// capital letter within a sentence, and details that hardly any other text has, are warnings. How much of the source the text repeats is advice. The package is pure:
-// texts in, findings out.
+// capital letter within a sentence, and details that hardly any other text has, are warnings. How much of the source the
+// text repeats is advice. The package is pure: texts in, findings out.
 //
 // Guarantee: a name in the text is found in any case, with any accents, and in the possessive and inflected forms of
 // the tables here. It is found broken by hyphens, spaces or zero-width characters, in letters that look like its own,
