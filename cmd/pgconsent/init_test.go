@@ -216,3 +216,58 @@ func TestInitUsage(t *testing.T) {
 		t.Errorf("without a DSN: %d", code)
 	}
 }
+
+// What init proposes for a chat application is what it says: chats, messages and files of people who let an AI read along,
+// and of nobody else, over any number of steps and whoever takes part.
+func TestInitAsksForConsent(t *testing.T) {
+	const schema = `
+CREATE TABLE users (id integer PRIMARY KEY, ai_consent boolean NOT NULL);
+CREATE TABLE settings (user_id integer PRIMARY KEY REFERENCES users, allow_ai_voice boolean);
+CREATE TABLE chats (id integer PRIMARY KEY, user_id integer NOT NULL REFERENCES users);
+CREATE TABLE chat_members (chat_id integer NOT NULL REFERENCES chats, user_id integer NOT NULL REFERENCES users, PRIMARY KEY (chat_id, user_id));
+CREATE TABLE messages (id integer PRIMARY KEY, chat_id integer NOT NULL REFERENCES chats, sender_id integer REFERENCES users, body text);
+CREATE TABLE files (id integer PRIMARY KEY, message_id integer NOT NULL REFERENCES messages, path text);
+CREATE INDEX ON chats (user_id);`
+	const data = `
+INSERT INTO users VALUES (1, true), (2, true), (3, false);
+INSERT INTO settings VALUES (1, true), (2, true), (3, true);
+INSERT INTO chats VALUES (10, 1), (11, 1), (12, 2);
+INSERT INTO chat_members VALUES (10, 1), (10, 2), (11, 1), (11, 3);
+INSERT INTO messages VALUES (100, 10, 1, 'a'), (101, 10, 2, 'b'), (102, 10, 3, 'c'), (103, 10, NULL, 'd'), (104, 11, 1, 'e'), (105, 12, 2, 'f');
+INSERT INTO files VALUES (1000, 100, 'a'), (1001, 102, 'c'), (1002, 104, 'e');`
+	const tests = `
+version: 1
+callers:
+  ann: { attributes: { user: 1 } }
+tests:
+  - name: what hangs on somebody who has not agreed does not show
+    as: ann
+    steps:
+      - then: { sees: { users: [1], chats: [10], messages: [100, 101, 103], files: [1000] } }
+      - when: UPDATE users SET ai_consent = true WHERE id = 3
+        then: { sees: { chats: [10, 11], messages: [100, 101, 102, 103, 104], files: [1000, 1001, 1002] } }
+      - when: UPDATE settings SET allow_ai_voice = NULL WHERE user_id = 1
+        then: { sees: { users: [], chats: [], messages: [], files: [] } }
+      - when: UPDATE settings SET allow_ai_voice = true WHERE user_id = 1
+        then: { sees: { chats: [10, 11] } }
+      - when: DELETE FROM settings WHERE user_id = 1
+        then: { sees: { chats: [], messages: [], files: [] } }
+`
+	db := pgtest.Database(t)
+	if _, err := db.Connect(t, "postgres").PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	if _, errs, code := call(t, "", "init", "--dsn", db.DSN("postgres", ""), "--dir", dir); code != exitOK {
+		t.Fatal(errs)
+	}
+	for name, text := range map[string]string{"schema.sql": schema, "data.sql": data, "policy_test.yaml": tests} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, errs, code := call(t, "", "policy", "test", "-c", filepath.Join(dir, "pgconsent.yaml"), "--postgres", db.DSN("postgres", ""), dir)
+	if code != exitOK || !strings.Contains(out, "1 of 1 tests passed") {
+		t.Errorf("%s%s", out, errs)
+	}
+}

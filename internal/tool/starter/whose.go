@@ -65,8 +65,6 @@ func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...an
 			r.PrimaryKey[0], roles.owner.Name, r.PrimaryKey[0], tenant.Name)
 		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name),
 			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
-	case isOwned:
-		s.addOwner(t, roles, add, note)
 	case !isAccount:
 		s.addOwner(t, roles, add, note)
 	}
