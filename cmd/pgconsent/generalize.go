@@ -25,7 +25,7 @@ func (generalizeCmd) Help() string {
 
   names          of those whom it is about and who told it, in whatever form, and its id: refused, nothing is made;
                  what only may be a name is refused as well, unless you say --accept-warnings
-  details        dates, places, numbers, rare words: warned of. Consider whether they make the source known
+  details        dates, places, words with a capital letter, numbers, rare words: warned of. Do they make the source known?
   reversibility  how much of the memory's wording is left: advice
 
   export PGCONSENT_TOKEN=…                        an agent's: pgconsent token add NAME --role agent --agent AGENT

@@ -66,7 +66,11 @@ func (c initCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	proposal, text, err := propose(snap, server.Database)
+	policies, err := readRowPolicies(s.ctx, conn)
+	if err != nil {
+		return err
+	}
+	proposal, text, err := propose(snap, policies, server.Database)
 	if err != nil {
 		return err
 	}
@@ -140,11 +144,29 @@ func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (st
 	return server, nil
 }
 
+// readRowPolicies reads the row policies that say what may be read. A name of a table without its schema is one that the
+// search path finds.
+func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, error) {
+	rows, err := conn.Query(ctx, `SELECT p.schemaname::text, p.tablename::text, p.policyname::text, p.permissive = 'PERMISSIVE',
+		p.roles::text[], COALESCE(p.qual, '') FROM pg_catalog.pg_policies AS p WHERE p.cmd IN ('ALL', 'SELECT') ORDER BY 1, 2, 3`)
+	if err != nil {
+		return nil, fmt.Errorf("read row policies: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p starter.RowPolicy, err error) {
+		err = row.Scan(&p.Table.Schema, &p.Table.Name, &p.Name, &p.Permissive, &p.Roles, &p.Using)
+		return p, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read row policies: %w", err)
+	}
+	return out, nil
+}
+
 // propose makes proposals until the policy compiles: a table whose rule does not compile is denied, with the reason.
-func propose(snap *catalog.Snapshot, database string) (*starter.Proposal, string, error) {
+func propose(snap *catalog.Snapshot, policies []starter.RowPolicy, database string) (*starter.Proposal, string, error) {
 	rejected := map[string]string{}
 	for range 1 + len(snap.Relations()) {
-		proposal := starter.Propose(snap, rejected)
+		proposal := starter.Propose(snap, policies, rejected)
 		text := proposal.Policy(database)
 		doc, err := policy.Parse("policy.yaml", []byte(text))
 		if err == nil {

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgconsent/pgconsent/examples/worlds"
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/tool/starter"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -52,9 +58,19 @@ func TestInit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			conn := db.Connect(t, "postgres")
+			if name == "supabase" { // roles are the whole server's
+				const roles = "anon, authenticated, service_role"
+				if _, err := conn.Exec(t.Context(), "CREATE ROLE "+strings.ReplaceAll(roles, ", ", "; CREATE ROLE ")); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					_, _ = db.Connect(t, "postgres").PgConn().Exec(context.Background(), "DROP OWNED BY "+roles+"; DROP ROLE "+roles).ReadAll()
+				})
+			}
 			if _, err := conn.PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
 				t.Fatal(err)
 			}
+			checkHints(t, conn)
 			dir := filepath.Join(t.TempDir(), "new")
 			args := []string{"init", "--dsn", db.DSN("postgres", ""), "--dir", dir}
 			out, errs, code := call(t, "", args...)
@@ -77,12 +93,13 @@ func TestInit(t *testing.T) {
 			}
 			config := filepath.Join(dir, "pgconsent.yaml")
 			text, err := os.ReadFile(config)
-			if elsewhere := name == "profiles"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
+			if elsewhere := name == "profiles" || name == "supabase"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
 				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
 			}
 			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
 				t.Fatalf("policy check: %s%s", out, errs)
 			}
+			checkAlternatives(t, string(policy), config)
 			defer func() {
 				if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
 					t.Errorf("migrate --down: %s", errs)
@@ -110,6 +127,59 @@ func TestInit(t *testing.T) {
 				t.Errorf("as JSON: %v %s%s", err, out, errs)
 			}
 		})
+	}
+}
+
+// checkHints: row policies add blocks to a proposal and tables to what is denied. They show nothing that is hidden without.
+func checkHints(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := readRowPolicies(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := map[string]*starter.Table{}
+	for _, table := range starter.Propose(snap, nil, nil).Tables {
+		without[table.Name] = table
+	}
+	for _, table := range starter.Propose(snap, policies, nil).Tables {
+		before := without[table.Name]
+		if before == nil || table.Open && !before.Open {
+			t.Errorf("%s shows because of a row policy", table.Name)
+			continue
+		}
+		for _, block := range before.Blocks {
+			if !slices.ContainsFunc(table.Blocks, func(b starter.Block) bool { return b.YAML == block.YAML }) {
+				t.Errorf("%s is without %s because of a row policy", table.Name, block.YAML)
+			}
+		}
+		if !slices.Equal(before.Hidden, table.Hidden) {
+			t.Errorf("%s hides other columns because of a row policy", table.Name)
+		}
+	}
+}
+
+// checkAlternatives: what the policy has as comments for a person to choose passes policy check as well.
+func checkAlternatives(t *testing.T, policy, config string) {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(config), "policy.yaml")
+	defer func() {
+		if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	chosen := regexp.MustCompile(`(?m)^(  )# (\w+: \{ type: .*)$|^(      )# (- .*)$`).ReplaceAllString(policy, "$1$3$2$4")
+	if chosen == policy {
+		return
+	}
+	if err := os.WriteFile(path, []byte(chosen), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
+		t.Errorf("with what is written as comments: %s%s\n%s", out, errs, chosen)
 	}
 }
 
@@ -144,5 +214,60 @@ func TestInitUsage(t *testing.T) {
 	}
 	if _, _, code := call(t, "", "init"); code != exitUsage {
 		t.Errorf("without a DSN: %d", code)
+	}
+}
+
+// What init proposes for a chat application is what it says: chats, messages and files of people who let an AI read along,
+// and of nobody else, over any number of steps and whoever takes part.
+func TestInitAsksForConsent(t *testing.T) {
+	const schema = `
+CREATE TABLE users (id integer PRIMARY KEY, ai_consent boolean NOT NULL);
+CREATE TABLE settings (user_id integer PRIMARY KEY REFERENCES users, allow_ai_voice boolean);
+CREATE TABLE chats (id integer PRIMARY KEY, user_id integer NOT NULL REFERENCES users);
+CREATE TABLE chat_members (chat_id integer NOT NULL REFERENCES chats, user_id integer NOT NULL REFERENCES users, PRIMARY KEY (chat_id, user_id));
+CREATE TABLE messages (id integer PRIMARY KEY, chat_id integer NOT NULL REFERENCES chats, sender_id integer REFERENCES users, body text);
+CREATE TABLE files (id integer PRIMARY KEY, message_id integer NOT NULL REFERENCES messages, path text);
+CREATE INDEX ON chats (user_id);`
+	const data = `
+INSERT INTO users VALUES (1, true), (2, true), (3, false);
+INSERT INTO settings VALUES (1, true), (2, true), (3, true);
+INSERT INTO chats VALUES (10, 1), (11, 1), (12, 2);
+INSERT INTO chat_members VALUES (10, 1), (10, 2), (11, 1), (11, 3);
+INSERT INTO messages VALUES (100, 10, 1, 'a'), (101, 10, 2, 'b'), (102, 10, 3, 'c'), (103, 10, NULL, 'd'), (104, 11, 1, 'e'), (105, 12, 2, 'f');
+INSERT INTO files VALUES (1000, 100, 'a'), (1001, 102, 'c'), (1002, 104, 'e');`
+	const tests = `
+version: 1
+callers:
+  ann: { attributes: { user: 1 } }
+tests:
+  - name: what hangs on somebody who has not agreed does not show
+    as: ann
+    steps:
+      - then: { sees: { users: [1], chats: [10], messages: [100, 101, 103], files: [1000] } }
+      - when: UPDATE users SET ai_consent = true WHERE id = 3
+        then: { sees: { chats: [10, 11], messages: [100, 101, 102, 103, 104], files: [1000, 1001, 1002] } }
+      - when: UPDATE settings SET allow_ai_voice = NULL WHERE user_id = 1
+        then: { sees: { users: [], chats: [], messages: [], files: [] } }
+      - when: UPDATE settings SET allow_ai_voice = true WHERE user_id = 1
+        then: { sees: { chats: [10, 11] } }
+      - when: DELETE FROM settings WHERE user_id = 1
+        then: { sees: { chats: [], messages: [], files: [] } }
+`
+	db := pgtest.Database(t)
+	if _, err := db.Connect(t, "postgres").PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	if _, errs, code := call(t, "", "init", "--dsn", db.DSN("postgres", ""), "--dir", dir); code != exitOK {
+		t.Fatal(errs)
+	}
+	for name, text := range map[string]string{"schema.sql": schema, "data.sql": data, "policy_test.yaml": tests} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, errs, code := call(t, "", "policy", "test", "-c", filepath.Join(dir, "pgconsent.yaml"), "--postgres", db.DSN("postgres", ""), dir)
+	if code != exitOK || !strings.Contains(out, "1 of 1 tests passed") {
+		t.Errorf("%s%s", out, errs)
 	}
 }

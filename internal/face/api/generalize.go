@@ -13,7 +13,7 @@ import (
 type GeneralizeFinding struct {
 	Check   string `json:"check" enum:"entity_name,specificity,reversibility"`
 	Level   string `json:"level" enum:"block,warn,advisory"`
-	Kind    string `json:"kind" doc:"name, source, date, place, contact, number, detail, overlap"`
+	Kind    string `json:"kind" doc:"name, source, date, place, capitalized, contact, number, detail, overlap"`
 	Text    string `json:"text,omitempty" doc:"As the request has it."`
 	Message string `json:"message"`
 }

@@ -1,9 +1,9 @@
 // Package generalize judges whether a text that an agent wants to share still reveals the persons in the private text
 // from which it was drawn.
 //
-// It makes three checks. Names of the subjects, by their ids and aliases, block the text. Dates, places, and details
-// that hardly any other text has, are warnings. How much of the source the text repeats is advice. The package is pure:
-// texts in, findings out.
+// It makes three checks. Names of the subjects, by their ids and aliases, block the text. Dates, places, words with a
+// capital letter within a sentence, and details that hardly any other text has, are warnings. How much of the source the
+// text repeats is advice. The package is pure: texts in, findings out.
 //
 // Guarantee: a name in the text is found in any case, with any accents, and in the possessive and inflected forms of
 // the tables here. It is found broken by hyphens, spaces or zero-width characters, in letters that look like its own,
@@ -61,7 +61,7 @@ const (
 type Finding struct {
 	Check   Check  `json:"check"`
 	Level   Level  `json:"level"`
-	Kind    string `json:"kind"`           // name, source, date, place, contact, number, detail, overlap
+	Kind    string `json:"kind"`           // name, source, date, place, capitalized, contact, number, detail, overlap
 	Text    string `json:"text,omitempty"` // the part of the text
 	Message string `json:"message"`
 	at      int
@@ -88,12 +88,14 @@ func Judge(in Input) Report {
 	out := Report{Verdict: Clear, Findings: []Finding{}}
 	names := in.names()
 	for _, text := range in.Texts {
+		var found []Finding
 		for _, form := range renderings(text) {
-			out.Findings = append(out.Findings, findNames(form, names)...)
+			found = append(found, findNames(form, names)...)
 		}
-		out.Findings = append(out.Findings, findDates(text)...)
-		out.Findings = append(out.Findings, findPlaces(text)...)
-		out.Findings = append(out.Findings, in.details(text)...)
+		found = append(found, findDates(text)...)
+		found = append(found, findPlaces(text)...)
+		found = append(found, findCapitalized(text, found)...)
+		out.Findings = append(append(out.Findings, found...), in.details(text)...)
 	}
 	out.Overlap, out.Run = overlap(in.Source, strings.Join(in.Texts, "\n"))
 	if f, ok := overlapFinding(out.Overlap, out.Run); ok {

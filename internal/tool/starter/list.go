@@ -25,7 +25,7 @@ func (s *survey) list() {
 	}
 	s.listReferring()
 	for _, r := range s.tables {
-		if s.rank[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" {
+		if s.rank[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" && !s.showsSome(r) {
 			s.rank[r] = -1
 		}
 	}

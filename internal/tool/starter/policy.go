@@ -12,7 +12,7 @@ func (p *Proposal) Policy(database string) string {
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("# A starter policy for the database %s, proposed by pgconsent init from its catalogs: names, types, keys,",
 		oneLine(database))
-	w("# enums and checks. No row was read, and a name proves nothing: read each rule with its evidence before agents do.")
+	w("# enums, checks and row policies. No row was read, and a name proves nothing: read each rule with its evidence before agents do.")
 	w("#")
 	w("# What is not listed does not exist for agents. At the end stands what was not understood, and why.")
 	w("version: 1")
@@ -26,6 +26,10 @@ func (p *Proposal) Policy(database string) string {
 			w("  # proposed: %s", oneLine(a.Evidence))
 			w("  %s: { type: %s, source: credential }", a.Name, a.Type)
 		}
+	}
+	for _, a := range p.Spare {
+		w("  # for rules that are comments below: %s", oneLine(a.Evidence))
+		w("  # %s: { type: %s, source: credential }", a.Name, a.Type)
 	}
 	w("")
 	if len(p.Tables) == 0 {
@@ -56,6 +60,14 @@ func (t *Table) write(w func(string, ...any)) {
 	for _, block := range t.Blocks {
 		w("      # proposed: %s", oneLine(block.Evidence))
 		w("      - %s", block.YAML)
+		for _, other := range block.Instead {
+			w("      # %s:", oneLine(other.Evidence))
+			w("      # - %s", oneLine(other.YAML))
+		}
+	}
+	for _, why := range t.OpenBy {
+		w("    # in place of all of these rows, if they are everybody's: %s", oneLine(why))
+		w("    # rows: open")
 	}
 	if len(t.Hidden) > 0 {
 		secrets := slices.DeleteFunc(slices.Clone(t.Hidden), func(name string) bool { return slices.Contains(t.Contacts, name) })

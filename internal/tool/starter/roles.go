@@ -27,7 +27,10 @@ type link struct {
 	columns []string // of the table
 	targets []string // of to
 	byName  bool     // by name alone
+	byOwner bool     // by what it is compared with
 	notNull bool
+
+	onDelete catalog.Action // of a foreign key
 }
 
 // findAccounts finds the tables of accounts and of tenants.
@@ -231,7 +234,7 @@ func (s *survey) links(r *catalog.Relation) []link {
 		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.to == to && slices.Equal(l.columns, k.Columns) }) {
 			continue
 		}
-		l := link{to: to, columns: k.Columns, targets: k.TargetCols, notNull: true}
+		l := link{to: to, columns: k.Columns, targets: k.TargetCols, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
 			bound[c] = true
 			l.notNull = l.notNull && r.Column(c).NotNull
@@ -271,6 +274,9 @@ func (l link) evidence(s *survey) string {
 	if l.byName {
 		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what,
 			s.policyName(l.to.Name))
+	}
+	if l.byOwner {
+		return fmt.Sprintf("%s is compared with the key of %s, though no foreign key says so", what, s.policyName(l.to.Name))
 	}
 	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.to.Name))
 }

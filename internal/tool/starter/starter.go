@@ -1,9 +1,10 @@
 // Package starter proposes a configuration and a policy for a database from its catalogs alone: names, types, keys,
-// enums and checks. It reads no row and no statistics.
+// enums, checks, and row policies for hints. It reads no row and no statistics.
 //
 // Guarantee: what it proposes shows rows only by a column that says whose they are, by a foreign key to a table that
 // has such a column, or of a table that looks like reference data by name and shape. Everything else is denied, with a
-// reason. A name proves nothing: each proposal carries its evidence, for a person to read.
+// reason. A row policy never makes it show more, but in a comment. A name proves nothing: each proposal carries its
+// evidence, for a person to read.
 package starter
 
 import (
@@ -17,8 +18,9 @@ import (
 // Proposal is what a database suggests.
 type Proposal struct {
 	Attributes []Attribute `json:"attributes"`
-	Tables     []*Table    `json:"tables"` // those that agents would read, sorted by name
-	Denied     []Denied    `json:"denied"` // what is not understood, sorted by name
+	Spare      []Attribute `json:"spare_attributes"` // those that only rules need which are written as comments
+	Tables     []*Table    `json:"tables"`           // those that agents would read, sorted by name
+	Denied     []Denied    `json:"denied"`           // what is not understood, sorted by name
 }
 
 // Attribute is a fact about an agent that rules need.
@@ -38,12 +40,14 @@ type Table struct {
 	Notes    []string          `json:"notes"`    // what a person should look at
 	Open     bool              `json:"open"`     // reference data
 	Evidence string            `json:"evidence"` // of Open
+	OpenBy   []string          `json:"open_by"`  // why rows: open is written as a comment
 }
 
 // Block is a block of a rule, as YAML, and why it is proposed.
 type Block struct {
-	YAML     string `json:"block"`
-	Evidence string `json:"evidence"`
+	YAML     string  `json:"block"`
+	Evidence string  `json:"evidence"`
+	Instead  []Block `json:"instead,omitempty"` // what a person may choose in its place, written as comments
 }
 
 // Denied is a relation or function that the policy does not list.
@@ -53,11 +57,13 @@ type Denied struct {
 	Reason string `json:"reason"`
 }
 
-// Propose looks at a snapshot. Tables of rejected are denied for the reason it gives.
-func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
-	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{},
+// Propose looks at a snapshot, and at row policies for hints. Tables of rejected are denied for the reason it gives.
+func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
+	s := &survey{snap: snap, policies: policies, rejected: rejected,
+		plain: map[catalog.Name]*catalog.Relation{}, hints: map[*catalog.Relation]*rowHints{},
 		columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
-		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}}
+		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{},
+		used: map[string]bool{}, spare: map[string]bool{}}
 	s.collect()
 	s.findAccounts()
 	s.attributes()
@@ -68,6 +74,8 @@ func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
 // survey collects what is known of the database.
 type survey struct {
 	snap     *catalog.Snapshot
+	policies []RowPolicy
+	hints    map[*catalog.Relation]*rowHints
 	rejected map[string]string
 	tables   []*catalog.Relation                // that could be listed, sorted by name
 	plain    map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
@@ -84,6 +92,8 @@ type survey struct {
 	circles map[*catalog.Relation][]link // links that would close one
 	denied  map[*catalog.Relation]string
 	other   []Denied
+
+	used, spare map[string]bool // attributes of rules, and of those that are written as comments
 }
 
 // relation returns a relation with its columns of domains as ones of the types under them, by which they compare.
@@ -189,23 +199,30 @@ func writable(n catalog.Name) bool {
 
 // proposal makes the proposal from what was found.
 func (s *survey) proposal() *Proposal {
-	p := &Proposal{Attributes: []Attribute{}, Tables: []*Table{}, Denied: s.other}
-	used := map[string]bool{}
+	p := &Proposal{Attributes: []Attribute{}, Spare: []Attribute{}, Tables: []*Table{}, Denied: s.other}
 	for _, r := range s.tables {
+		if s.rank[r] != 0 {
+			p.Tables = append(p.Tables, s.table(r))
+		}
+	}
+	for _, r := range s.tables { // last: which attributes there are is known
 		if s.rank[r] == 0 {
 			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.reason(r)})
-			continue
 		}
-		t := s.table(r, used)
-		p.Tables = append(p.Tables, t)
 	}
-	if s.user != nil && used[s.user.Name] {
-		p.Attributes = append(p.Attributes, *s.user)
+	known := func(a *Attribute) {
+		switch {
+		case s.used[a.Name]:
+			p.Attributes = append(p.Attributes, *a)
+		case s.spare[a.Name]:
+			p.Spare = append(p.Spare, *a)
+		}
+	}
+	if s.user != nil {
+		known(s.user)
 	}
 	for _, stem := range sortedKeys(s.tenantAttrs) {
-		if a := s.tenantAttrs[stem]; used[a.Name] {
-			p.Attributes = append(p.Attributes, *a)
-		}
+		known(s.tenantAttrs[stem])
 	}
 	slices.SortStableFunc(p.Denied, func(a, b Denied) int { return strings.Compare(a.Kind+" "+a.Name, b.Kind+" "+b.Name) })
 	if p.Denied == nil {
@@ -227,12 +244,38 @@ func (s *survey) reason(r *catalog.Relation) string {
 		return s.oneOfSeveral(kind, id)
 	}
 	slices.Sort(near)
+	members := s.askAboutMembers(r)
+	more := members + s.askAboutPolicies(r, members)
 	if near = slices.Compact(near); len(near) > 0 {
 		return fmt.Sprintf(
 			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
-			strings.Join(near, ", ")) + s.askAboutSharedColumn(r)
+			strings.Join(near, ", ")) + s.askAboutSharedColumn(r) + more
 	}
-	return "no column says whose rows these are, and no foreign key leads to a table that does"
+	return "no column says whose rows these are, and no foreign key leads to a table that does" + more
+}
+
+// askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.
+func (s *survey) askAboutMembers(r *catalog.Relation) string {
+	for _, through := range s.tables {
+		links := s.links(through)
+		at := slices.IndexFunc(links, func(l link) bool { return l.to == r && len(l.columns) == 1 && len(l.targets) == 1 })
+		owner := s.columns[through].owner
+		if at < 0 || owner == nil || s.consents(r) || !s.user.fits(owner) || s.rank[through] <= 0 {
+			continue
+		}
+		if _, ok := s.isLinkTable(through, links); ok {
+			return fmt.Sprintf("; %s ties its rows to users: if these may see them, write %s: { rows: [ %s ] }", s.policyName(through.Name),
+				yamlFlow(s.policyName(r.Name)), s.ofMembers(through, links[at].columns[0], links[at].targets[0], owner))
+		}
+	}
+	return ""
+}
+
+// ofMembers is the block that shows a row to those whom a table of links names: its column of users is the caller, and
+// the other column equals one of the row.
+func (s *survey) ofMembers(through *catalog.Relation, column, from string, user *catalog.Column) string {
+	return fmt.Sprintf("visible: { %s: { %s: %s }, rows: [ own: { column: %s, is: %s } ] }", yamlFlow(s.policyName(through.Name)),
+		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.user.Name)
 }
 
 // manyTables is how many tables must refer to one by columns of one name for it to be worth a question.

@@ -9,9 +9,9 @@ import (
 )
 
 // table makes the proposal for a table that is listed, and records which attributes it uses.
-func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
+func (s *survey) table(r *catalog.Relation) *Table {
 	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
-		Notes: []string{}}
+		Notes: []string{}, OpenBy: []string{}}
 	roles := s.columns[r]
 	if s.rank[r] < 0 {
 		t.Open, t.Evidence = true, s.whyReferenceData(r)
@@ -26,29 +26,9 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		}
 	}
 
-	if a := s.tenantOf(r); a != nil && a.fits(r.Column(r.PrimaryKey[0])) {
-		used[a.Name] = true
-		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), a.Name)
-	}
-	if slices.Contains(s.users, r) {
-		used[s.user.Name] = true
-		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.user.Name)
-	}
-	for _, c := range roles.tenants {
-		a := s.tenantAttrs[s.tenantKey(r, c)]
-		// the tenant above this one: who must be both sees nothing
-		if a == s.tenantOf(r) && !slices.Contains(r.PrimaryKey, c.Name) {
-			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
-			continue
-		}
-		used[a.Name] = true
-		add(s.columnEvidence(r, c), "tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
-		if !c.NotNull {
-			note("%s may be NULL, which hides the row; if such rows are everybody's, add shared: null", c.Name)
-		}
-	}
-	s.addOwner(t, roles, used, add, note)
+	s.addWhose(t, roles, add, note)
 	s.addConsent(r, add, note)
+	s.addSubjects(r, add, note)
 	for _, c := range roles.consent {
 		if block, _ := s.consentBlock(r, c); block.YAML != "" {
 			t.Blocks = append(t.Blocks, block.Block)
@@ -57,14 +37,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	for _, l := range s.parents[r] {
 		switch {
 		case l.optional:
-			var none []string
-			for _, c := range l.columns {
-				if !r.Column(c).NotNull {
-					none = append(none, catalog.QuoteIdent(c)+" IS NULL")
-				}
-			}
 			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
-				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(strings.Join(none, " OR ")), l.yaml(s))
+				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNull(r, l.link)), l.yaml(s))
 		default:
 			add(l.evidence(s)+": a row hangs on one that agents see", "visible: { %s }", l.yaml(s))
 			if !l.notNull {
@@ -87,6 +61,7 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		name := catalog.QuoteIdent(c.Name)
 		add(c.Name+" looks like the end of a row's life", "sql: %s", yamlQuoted(name+" IS NULL OR "+name+" > now()"))
 	}
+	s.addHints(t, add, note)
 	if kind, id := polymorphic(r); kind != "" {
 		note("%s", s.oneOfSeveral(kind, id))
 	}
@@ -131,16 +106,17 @@ func (s *survey) oneOfSeveral(kind, id string) string {
 		kind, id, yamlFlow(kind), yamlFlow(id))
 }
 
+const notUsed = "%s says who wrote a row, and is not used here"
+
 // addOwner adds the block that says to whom a row belongs.
-func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any),
-	note func(string, ...any)) {
+func (s *survey) addOwner(t *Table, roles *roles, add func(string, string, ...any), note func(string, ...any)) {
 	if slices.Contains(s.users, t.Relation) || s.user == nil {
 		return
 	}
 	grant := s.user.grants(roles)
 	switch {
 	case roles.owner != nil:
-		used[s.user.Name] = true
+		s.used[s.user.Name] = true
 		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name)
 		if grant != nil {
 			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: "+
@@ -148,20 +124,21 @@ func (s *survey) addOwner(t *Table, roles *roles, used map[string]bool, add func
 				grant.Name, yamlFlow(roles.owner.Name), s.user.Name, yamlFlow(grant.Name), s.user.Name)
 		}
 	case grant != nil:
-		used[s.user.Name] = true
+		s.used[s.user.Name] = true
 		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name,
 			grant.Type), "grant: { column: %s, to: %s }", yamlFlow(grant.Name), s.user.Name)
 	case roles.author != nil && s.user.fits(roles.author) && len(roles.tenants) == 0 &&
 		s.rank[t.Relation] > len(s.tables) && len(s.parents[t.Relation]) == 0:
-		used[s.user.Name] = true
+		s.used[s.user.Name] = true
 		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
 			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.user.Name)
 	case roles.author != nil:
-		note("%s says who wrote a row, and is not used here", roles.author.Name)
+		note(notUsed, roles.author.Name)
 	}
 }
 
-// addConsent adds the consent of everybody whom a link table connects with a row.
+// addConsent adds the consent of everybody whom a link table connects with a row. Neither the link table nor the one of
+// people need be listed: a rule reads them all the same.
 func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
 	if s.consents(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
 		return
@@ -173,44 +150,67 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 			switch {
 			case l.to == r:
 				here = append(here, l)
-			case s.rank[l.to] != 0 && s.consents(l.to) && len(l.columns) == len(l.to.PrimaryKey):
+			case len(s.subjectsOfLink(l)) > 0:
 				there = append(there, l)
 			}
 		}
-		if through == r || len(here) != 1 || len(there) == 0 || !isLinkTable(through, links) || s.denied[through] != "" {
+		if through == r || len(here) != 1 || len(there) == 0 || isConsentRegister(through) {
 			continue
 		}
-		for _, subject := range there {
-			asked := map[*catalog.Column]bool{}
-			for _, c := range s.columns[subject.to].consent {
-				block, _ := s.consentBlock(subject.to, c)
-				if block.word == "" {
-					continue
-				}
-				var back []string
-				for i := range here[0].columns {
-					back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
-				}
-				expires, evidence := "", block.Evidence
-				if until := s.expiryColumn(subject.to, c); until != nil {
-					expires, evidence, asked[until] = ", expires: "+yamlFlow(until.Name),
-						evidence+"; "+until.Name+" looks like its end", true
-				}
-				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.policyName(through.Name),
-					s.policyName(subject.to.Name), evidence),
-					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", yamlFlow(s.policyName(through.Name)),
-					strings.Join(back, ", "), subject.yaml(s), yamlFlow(c.Name), policySpelling(block.word, c), expires)
-				if subject.byName {
-					note("%s", subject.evidence(s))
-				}
+		name := s.policyName(through.Name)
+		if more, ok := s.isLinkTable(through, links); !ok {
+			if more != "" {
+				note("%s names people besides, who are asked for its own rows and not here: by %s it is no table of links",
+					name, more)
 			}
-			for _, c := range s.columns[subject.to].consent {
-				if timeType(c.Type) && !asked[c] {
-					note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has "+
-						"not agreed?", c.Name, s.policyName(subject.to.Name), s.policyName(through.Name))
-				}
+			continue
+		}
+		var back []string
+		for i := range here[0].columns {
+			back = append(back, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
+		}
+		first := fmt.Sprintf("%s: { %s }", yamlFlow(name), strings.Join(back, ", "))
+		for _, l := range there {
+			for _, of := range s.subjectsOfLink(l) {
+				s.addSubjectsThrough(name, first, l, of, add, note)
 			}
 		}
+	}
+}
+
+// subjectsOfLink are the tables that say whether those have agreed to whom a link leads.
+func (s *survey) subjectsOfLink(l link) []subject {
+	switch {
+	case len(l.columns) != len(l.to.PrimaryKey) || isConsentRegister(l.to):
+		return nil
+	case len(l.columns) > 1 || !slices.Equal(l.targets, l.to.PrimaryKey):
+		if s.consents(l.to) {
+			return []subject{{table: l.to}}
+		}
+		return nil
+	}
+	return s.subjectsOf(l.to)
+}
+
+// addSubjectsThrough adds the consent of those to whom a link of a link table leads.
+func (s *survey) addSubjectsThrough(through, first string, l link, of subject, add func(string, string, ...any),
+	note func(string, ...any)) {
+	name, a, to := s.policyName(of.table.Name), s.agreements(of.table), l
+	if of.table != l.to {
+		to.to, to.targets = of.table, []string{of.column}
+	}
+	for _, w := range a.words {
+		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
+			w.block(first, to.yaml(s)))
+		if l.byName {
+			note("%s", l.evidence(s))
+		}
+	}
+	for _, c := range a.moments {
+		note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has not agreed?", c, name, through)
+	}
+	for _, why := range a.unclear {
+		note("%s ties rows to %s, where not everything about consent is asked: %s", through, name, why)
 	}
 }
 
@@ -254,15 +254,34 @@ func isWithdrawal(word string) bool {
 	return strings.Contains(word, "withdraw") || strings.Contains(word, "revok")
 }
 
-// isLinkTable tells whether a table does little but link other tables.
-func isLinkTable(r *catalog.Relation, links []link) bool {
+// isLinkTable tells whether a table does little but link other tables: what tells its rows apart is links, or it has few
+// columns, and none that holds what somebody wrote. Of a table with few columns that has such a one, more is its name.
+func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok bool) {
 	var bound []string
 	for _, l := range links {
 		bound = append(bound, l.columns...)
 	}
-	inKey := len(r.PrimaryKey) > 1 && !slices.ContainsFunc(r.PrimaryKey,
-		func(name string) bool { return !slices.Contains(bound, name) })
-	return inKey || len(r.Columns) <= 6
+	unbound := func(name string) bool { return !slices.Contains(bound, name) }
+	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, unbound) }
+	if ofLinks(r.PrimaryKey) || slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
+		return "", true
+	}
+	if len(r.Columns) > 6 {
+		return "", false
+	}
+	for i := range r.Columns {
+		if c := &r.Columns[i]; unbound(c.Name) && !slices.Contains(r.PrimaryKey, c.Name) && s.holdsContent(c) {
+			return c.Name, false
+		}
+	}
+	return "", true
+}
+
+// holdsContent tells whether a column may hold what somebody wrote or sent, and not a word that describes a link.
+func (s *survey) holdsContent(c *catalog.Column) bool {
+	values, _ := s.values(c)
+	return values == nil && (family(c.Type) == "text" && !oneOf(lastWord(snake(c.Name)), linkWords) ||
+		oneOf(c.Type, "json jsonb bytea xml"))
 }
 
 // agreedBlock is a block on a consent column; word is the value that consent blocks of other tables require.
@@ -304,15 +323,15 @@ func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agree
 	case timeType(c.Type):
 		name := catalog.QuoteIdent(c.Name)
 		if negative || isWithdrawal(snake(c.Name)) {
-			out.Block = Block{"sql: " + yamlQuoted(name+" IS NULL"), c.Name + " looks like the time at which consent ended"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL"), Evidence: c.Name + " looks like the time at which consent ended"}
 		} else if isExpiryTime(c) {
 			if c.Type != "timestamp with time zone" {
 				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", c.Name, c.Type)
 			}
-			out.Block = Block{"sql: " + yamlQuoted(name+" IS NULL OR "+name+" > now()"),
-				c.Name + " looks like the time at which consent ends"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL OR "+name+" > now()"),
+				Evidence: c.Name + " looks like the time at which consent ends"}
 		} else {
-			out.Block = Block{"sql: " + yamlQuoted(name+" IS NOT NULL"), c.Name + " looks like the time of consent"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NOT NULL"), Evidence: c.Name + " looks like the time of consent"}
 		}
 		return out, ""
 	default: // an id, a text of consent, a version: does not say whether

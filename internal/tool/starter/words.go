@@ -107,6 +107,9 @@ const (
 	// keys by which programs log in
 	keyTables = "api_key apikey access_key service_key signing_key personal_access_token"
 
+	// last words of columns that describe a link
+	linkWords = "role kind type status state relation relationship position source label level"
+
 	// words that mean yes, best first
 	yesWords = "granted given consented yes accepted agreed opted_in opt_in approved confirmed allowed true y active"
 
@@ -151,8 +154,12 @@ func looksLikeConsent(column string) (consent, negative bool) {
 	name := snake(column)
 	switch {
 	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn "+
-		"consent_revoked unsubscribed"), strings.HasSuffix(name, "_opt_out"), strings.HasPrefix(name, "no_consent"):
+		"consent_revoked unsubscribed no_ai disallow_ai"), strings.HasSuffix(name, "_opt_out"),
+		strings.HasPrefix(name, "no_consent"), strings.HasPrefix(name, "disallow_ai_"):
 		return true, true
+	case oneOf(name, "allow_ai allows_ai ai_allowed"), strings.HasPrefix(name, "allow_ai_"), strings.HasPrefix(name, "allows_ai_"),
+		strings.HasSuffix(name, "_ai_allowed"):
+		return true, false
 	case strings.Contains(name, "consent"), oneOf(name, "opt_in opted_in opt_status"), strings.HasSuffix(name,
 		"_opt_in"), strings.HasPrefix(name, "opt_in_"), strings.HasSuffix(name, "_opt_status"):
 		return true, false

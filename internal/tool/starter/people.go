@@ -1,0 +1,232 @@
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// subject is a table with columns that say whether somebody agreed, and the column by which others name that person.
+type subject struct {
+	table  *catalog.Relation
+	column string
+}
+
+// subjectsOf are the tables that say whether the person agreed whom a key of a table names: that table, and those that
+// have at most one row for each of its rows, as profiles and settings of an account have. A register of consents is
+// none: which of its records counts is for a person to say.
+func (s *survey) subjectsOf(to *catalog.Relation) []subject {
+	if len(to.PrimaryKey) != 1 {
+		return nil
+	}
+	same := []subject{{to, to.PrimaryKey[0]}}
+	for i := 0; i < len(same); i++ {
+		at := same[i]
+		add := func(table *catalog.Relation, column string) {
+			if !slices.ContainsFunc(same, func(known subject) bool { return known.table == table }) {
+				same = append(same, subject{table, column})
+			}
+		}
+		for _, k := range keysOf(at.table, at.column) {
+			if above, ok := s.relation(k.Target); ok && slices.Contains(s.tables, above) {
+				add(above, k.TargetCols[0])
+			}
+		}
+		for _, below := range s.tables {
+			for _, k := range below.ForeignKeys {
+				if len(k.Columns) == 1 && k.Target == at.table.Name && k.TargetCols[0] == at.column && isKey(below, k.Columns[0]) {
+					add(below, k.Columns[0])
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(same, func(of subject) bool { return !s.consents(of.table) || isConsentRegister(of.table) })
+}
+
+// isKey tells whether a column alone tells the rows of a table apart, all of them.
+func isKey(r *catalog.Relation, column string) bool {
+	return slices.Equal(r.PrimaryKey, []string{column}) || slices.ContainsFunc(r.Unique,
+		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })
+}
+
+// agreements are the conditions on a table of people that one of them has agreed.
+type agreements struct {
+	words   []agreement   // on columns that hold a word or a boolean
+	times   []agreedBlock // on columns of moments that no word has for its end
+	moments []string      // those columns
+	unclear []string      // why a column's values are not understood
+}
+
+// agreement is a word that a column must hold.
+type agreement struct {
+	column   *catalog.Column
+	word     string
+	expires  *catalog.Column // the moment until which it holds; nil: there is none
+	evidence string
+}
+
+func (s *survey) agreements(r *catalog.Relation) agreements {
+	var out agreements
+	ends := map[*catalog.Column]bool{}
+	for _, c := range s.columns[r].consent {
+		block, why := s.consentBlock(r, c)
+		if why != "" {
+			out.unclear = append(out.unclear, why)
+		}
+		if block.word == "" {
+			continue
+		}
+		a := agreement{column: c, word: block.word, expires: s.expiryColumn(r, c), evidence: block.Evidence}
+		if a.expires != nil {
+			a.evidence += "; " + a.expires.Name + " looks like its end"
+			ends[a.expires] = true
+		}
+		out.words = append(out.words, a)
+	}
+	for _, c := range s.columns[r].consent {
+		if block, _ := s.consentBlock(r, c); timeType(c.Type) && !ends[c] {
+			out.moments = append(out.moments, c.Name)
+			if block.YAML != "" {
+				out.times = append(out.times, block)
+			}
+		}
+	}
+	return out
+}
+
+// block is the block that everybody must have agreed to whom links lead.
+func (a agreement) block(links ...string) string {
+	expires := ""
+	if a.expires != nil {
+		expires = ", expires: " + yamlFlow(a.expires.Name)
+	}
+	return fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s%s }", strings.Join(links, ", "), yamlFlow(a.column.Name),
+		policySpelling(a.word, a.column), expires)
+}
+
+// addSubjects adds the consent of those whom a row names: by a link to an account or a tenant that says whether it
+// agreed, and by a link to people whose own rule is not asked, since the policy does not list them or the rules would go
+// round in a circle.
+func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
+	asked := map[string]bool{}
+	ask := func(l link, of subject) {
+		if key := of.table.Name.String() + " " + strings.Join(l.columns, " "); of.table != r && !asked[key] {
+			asked[key] = true
+			s.addSubject(r, l, of, add, note)
+		}
+	}
+	for _, l := range s.links(r) {
+		if l.to == r || slices.ContainsFunc(s.parents[r], func(p parent) bool { return p.to == l.to && slices.Equal(p.columns, l.columns) }) {
+			continue
+		}
+		for _, of := range s.subjectsOfLink(l) {
+			ask(l, of)
+		}
+	}
+	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {
+		self := link{to: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
+		for _, of := range s.subjectsOf(r) {
+			ask(self, of)
+		}
+	}
+	// A column without a foreign key is compared with the same account as those that have one.
+	if c := s.columns[r].owner; c != nil && s.user.fits(c) && !slices.ContainsFunc(s.links(r),
+		func(l link) bool { return slices.Contains(l.columns, c.Name) }) {
+		var of []subject
+		for _, account := range s.users {
+			for _, one := range s.subjectsOf(account) {
+				if s.user.fits(one.table.Column(one.column)) && !slices.Contains(of, one) {
+					of = append(of, one)
+				}
+			}
+		}
+		if len(of) == 1 {
+			ask(link{to: of[0].table, columns: []string{c.Name}, targets: []string{of[0].column}, byOwner: true, notNull: c.NotNull}, of[0])
+		}
+	}
+}
+
+// addSubject adds the consent of one person whom a row names.
+func (s *survey) addSubject(r *catalog.Relation, l link, of subject, add func(string, string, ...any), note func(string, ...any)) {
+	a := s.agreements(of.table)
+	name, named := s.policyName(of.table.Name), strings.Join(l.columns, ", ")
+	for _, why := range a.unclear {
+		note("%s leads to %s, where not everything about consent is asked: %s", named, name, why)
+	}
+	to := l
+	evidence := l.evidence(s)
+	if of.table != l.to {
+		to.to, to.targets = of.table, []string{of.column}
+		if l.to == r {
+			evidence = fmt.Sprintf("%s has one row for each of these, by %s", name, of.column)
+		} else {
+			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, of.column)
+		}
+	}
+	// Where a person who is deleted leaves a NULL behind, it does not stand for nobody.
+	optional := !l.notNull && s.rank[r] > 0 && !isOwnerColumn(s.columns[r], l) && l.onDelete != catalog.SetNull &&
+		l.onDelete != catalog.SetDefault
+	write := func(why, block string) {
+		if optional {
+			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, why), "any: [ sql: %s, %s ]",
+				yamlQuoted(s.isNull(r, l)), block)
+			return
+		}
+		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, why), "%s", block)
+	}
+	whole := slices.Equal(to.targets, of.table.PrimaryKey)
+	listed := s.rank[of.table] > 0
+	switch {
+	case listed && (len(a.times) > 0 || !whole) && len(a.words)+len(a.times) > 0:
+		var blocks, why []string
+		for _, w := range a.words {
+			blocks = append(blocks, fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(w.column.Name), policySpelling(w.word, w.column)))
+			why = append(why, w.evidence)
+			if w.expires != nil {
+				until := catalog.QuoteIdent(w.expires.Name)
+				blocks = append(blocks, "sql: "+yamlQuoted(until+" IS NULL OR "+until+" > now()"))
+			}
+		}
+		for _, t := range a.times {
+			blocks, why = append(blocks, t.YAML), append(why, t.Evidence)
+		}
+		write(strings.Join(why, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yaml(s), strings.Join(blocks, ", ")))
+	default:
+		for _, w := range a.words {
+			write(w.evidence, w.block(to.yaml(s)))
+		}
+		if len(a.words) > 0 && !whole {
+			note("a row whose %s leads to no row of %s shows: nobody is asked there", named, name)
+		}
+		if len(a.moments) > 0 {
+			note("%s of %s is not asked of those whom %s names: does it say that one of them has not agreed?",
+				strings.Join(a.moments, ", "), name, named)
+		}
+	}
+	switch {
+	case l.notNull || optional || len(a.words)+len(a.times) == 0:
+	case isOwnerColumn(s.columns[r], l):
+		note("%s may be NULL, which hides the row: nobody has agreed there", named)
+	default:
+		note("%s is NULL where somebody was deleted, and that hides the row; if NULL says something else, write any: [ "+
+			"sql: %s, and the block below on %s ]", named, yamlQuoted(s.isNull(r, l)), named)
+	}
+}
+
+// isOwnerColumn tells whether a link is the column that says whose a row is.
+func isOwnerColumn(roles *roles, l link) bool {
+	return roles.owner != nil && slices.Equal(l.columns, []string{roles.owner.Name})
+}
+
+// isNull is the SQL that a link leads nowhere.
+func (s *survey) isNull(r *catalog.Relation, l link) string {
+	var none []string
+	for _, c := range l.columns {
+		if !r.Column(c).NotNull {
+			none = append(none, catalog.QuoteIdent(c)+" IS NULL")
+		}
+	}
+	return strings.Join(none, " OR ")
+}

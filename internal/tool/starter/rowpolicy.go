@@ -1,0 +1,459 @@
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// RowPolicy is a row policy of the application's that says which rows somebody reads, as pg_policies has it.
+type RowPolicy struct {
+	Table      catalog.Name
+	Name       string
+	Permissive bool
+	Roles      []string // public for everybody
+	Using      string   // "": there is no condition
+}
+
+// rowHints are what the row policies of a table say of whose its rows are. A hint never shows a row that the proposal
+// hides without it: it narrows a rule, or becomes a comment.
+type rowHints struct {
+	users   []columnHint // compared with the user who asks
+	tenants []columnHint // compared with something else that a session says of itself
+	members []memberHint
+	open    []RowPolicy // that show every row
+	other   []string    // names of policies with conditions that are not understood
+}
+
+// columnHint is a column that a policy compares with what the session says of itself.
+type columnHint struct {
+	column, policy string
+	claim          string // what the session says: user, or the name of a claim or setting
+}
+
+// memberHint is a table in which a policy looks for the one who asks.
+type memberHint struct {
+	table                *catalog.Relation
+	column, from, member string // its column that equals one of the row's, that one, and its column of users
+	policy               string
+}
+
+// hintsOf reads the row policies of a table.
+func (s *survey) hintsOf(r *catalog.Relation) *rowHints {
+	if known := s.hints[r]; known != nil {
+		return known
+	}
+	out := &rowHints{}
+	s.hints[r] = out
+	for _, p := range s.policies {
+		// What only the service's own role may do says nothing of users.
+		if p.Table != r.Name || strings.HasPrefix(p.Name, "pgconsent_") || slices.Equal(p.Roles, []string{"service_role"}) {
+			continue
+		}
+		condition := parseCondition(p.Using)
+		reader := policyReader{survey: s, row: r, policy: p.Name, out: out}
+		switch {
+		case condition == nil:
+			reader.unclear = true
+		case isTrue(condition):
+			if p.Permissive {
+				out.open = append(out.open, p)
+			}
+		default:
+			reader.read(condition)
+		}
+		if reader.unclear {
+			out.other = append(out.other, p.Name)
+		}
+	}
+	return out
+}
+
+// parseCondition parses a condition; nil if it is not understood.
+func parseCondition(text string) *sqltext.Node {
+	if text == "" {
+		return nil
+	}
+	tree, err := sqltext.Parse("SELECT " + text)
+	if err != nil || len(tree.Stmts) != 1 {
+		return nil
+	}
+	if targets := tree.Stmts[0].Stmt.GetSelectStmt().GetTargetList(); len(targets) == 1 {
+		return targets[0].GetResTarget().GetVal()
+	}
+	return nil
+}
+
+func isTrue(n *sqltext.Node) bool { return n.GetAConst().GetBoolval().GetBoolval() }
+
+// policyReader reads the condition of one policy.
+type policyReader struct {
+	*survey
+	row     *catalog.Relation
+	policy  string
+	out     *rowHints
+	unclear bool // some part of the condition says nothing that is understood
+}
+
+func (p *policyReader) read(n *sqltext.Node) {
+	if b := n.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
+		for _, arg := range b.Args {
+			p.read(arg)
+		}
+		return
+	}
+	if a, b, ok := sidesOfEqual(n); ok {
+		for range 2 {
+			column, claim := p.column(a), claimOf(b)
+			if hint := (columnHint{column, p.policy, claim}); column != "" && claim != "" {
+				if claim == "user" {
+					p.out.users = append(p.out.users, hint)
+				} else {
+					p.out.tenants = append(p.out.tenants, hint)
+				}
+				return
+			}
+			a, b = b, a
+		}
+	}
+	if l := n.GetSubLink(); l != nil {
+		if hint, ok := p.member(l); ok {
+			p.out.members = append(p.out.members, hint)
+			return
+		}
+	}
+	p.unclear = true
+}
+
+// sidesOfEqual are the two sides of an equality.
+func sidesOfEqual(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || e.Name[len(e.Name)-1].GetString_().GetSval() != "=" || e.Lexpr == nil {
+		return nil, nil, false
+	}
+	return e.Lexpr, e.Rexpr, true
+}
+
+// column is the name of the row's column that an expression is.
+func (p *policyReader) column(n *sqltext.Node) string {
+	names := columnNames(withoutCasts(n))
+	if len(names) == 0 || len(names) > 1 && names[len(names)-2] != p.row.Name.Name || p.row.Column(names[len(names)-1]) == nil {
+		return ""
+	}
+	return names[len(names)-1]
+}
+
+func columnNames(n *sqltext.Node) []string {
+	var out []string
+	for _, field := range n.GetColumnRef().GetFields() {
+		if field.GetString_() == nil {
+			return nil
+		}
+		out = append(out, field.GetString_().GetSval())
+	}
+	return out
+}
+
+func withoutCasts(n *sqltext.Node) *sqltext.Node {
+	for n.GetTypeCast() != nil {
+		n = n.GetTypeCast().Arg
+	}
+	return n
+}
+
+// claimOf is what a session says of itself that an expression reads: "user" for the user, else the name of the claim,
+// setting or function. It is "" for anything else.
+func claimOf(n *sqltext.Node) string {
+	n = withoutCasts(n)
+	switch {
+	case n.GetSubLink() != nil: // (SELECT auth.uid())
+		l := n.GetSubLink()
+		inner := l.Subselect.GetSelectStmt()
+		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(inner.GetTargetList()) != 1 || len(inner.FromClause) > 0 || inner.WhereClause != nil {
+			return ""
+		}
+		return claimOf(inner.TargetList[0].GetResTarget().GetVal())
+	case n.GetAExpr() != nil:
+		e := n.GetAExpr()
+		if e.Kind == sqltext.AEXPR_NULLIF {
+			return claimOf(e.Lexpr)
+		}
+		if e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || !oneOf(e.Name[len(e.Name)-1].GetString_().GetSval(), "-> ->>") {
+			return ""
+		}
+		if key := stringOf(e.Rexpr); key != "" && readsSession(e.Lexpr) {
+			return claimNamed(key)
+		}
+	case n.GetFuncCall() != nil:
+		name, args := functionName(n), n.GetFuncCall().Args
+		switch {
+		case name == "current_setting" && len(args) > 0:
+			return claimNamed(stringOf(args[0]))
+		case len(args) == 0:
+			if claim := claimNamed(name); claim == "user" || oneOf(claim, tenantStems) {
+				return claim
+			}
+		}
+	}
+	return ""
+}
+
+// readsSession tells whether an expression is the claims of a token, or a part of them.
+func readsSession(n *sqltext.Node) bool {
+	n = withoutCasts(n)
+	if e := n.GetAExpr(); e != nil && e.Lexpr != nil {
+		return readsSession(e.Lexpr)
+	}
+	if l := n.GetSubLink(); l != nil && l.SubLinkType == sqltext.EXPR_SUBLINK && len(l.Subselect.GetSelectStmt().GetTargetList()) == 1 {
+		return readsSession(l.Subselect.GetSelectStmt().TargetList[0].GetResTarget().GetVal())
+	}
+	return oneOf(functionName(n), "jwt current_setting")
+}
+
+func functionName(n *sqltext.Node) string {
+	if names := n.GetFuncCall().GetFuncname(); len(names) > 0 {
+		return names[len(names)-1].GetString_().GetSval()
+	}
+	return ""
+}
+
+func stringOf(n *sqltext.Node) string { return withoutCasts(n).GetAConst().GetSval().GetSval() }
+
+// claimNamed is the name of a claim as an attribute would have it: app.current_tenant_id is tenant, sub is user.
+func claimNamed(name string) string {
+	word := stem(name[strings.LastIndexByte(name, '.')+1:])
+	for _, before := range []string{"get_", "current_", "requesting_", "my_"} {
+		word = strings.TrimPrefix(word, before)
+	}
+	if oneOf(word, "sub uid") || oneOf(word, ownerStems) {
+		return "user"
+	}
+	return word
+}
+
+// member reads EXISTS (SELECT FROM members WHERE members.x = row.y AND members.user = the user), and y IN (SELECT x …).
+func (p *policyReader) member(l *sqltext.SubLink) (memberHint, bool) {
+	inner := l.Subselect.GetSelectStmt()
+	hint := memberHint{policy: p.policy}
+	if inner == nil || len(inner.FromClause) != 1 || inner.FromClause[0].GetRangeVar() == nil || inner.WhereClause == nil ||
+		l.SubLinkType != sqltext.EXISTS_SUBLINK && l.SubLinkType != sqltext.ANY_SUBLINK {
+		return hint, false
+	}
+	from := inner.FromClause[0].GetRangeVar()
+	name, ok := p.snap.ResolveRelation(from.Schemaname, from.Relname)
+	if !ok {
+		return hint, false
+	}
+	if hint.table, ok = p.relation(name); !ok {
+		return hint, false
+	}
+	alias := from.Relname
+	if from.Alias != nil {
+		alias = from.Alias.Aliasname
+	}
+	// the column of the members' table that an expression is
+	theirs := func(n *sqltext.Node) string {
+		names := columnNames(withoutCasts(n))
+		if len(names) == 0 || len(names) > 1 && names[len(names)-2] != alias || hint.table.Column(names[len(names)-1]) == nil {
+			return ""
+		}
+		return names[len(names)-1]
+	}
+	if l.SubLinkType == sqltext.ANY_SUBLINK {
+		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" || len(inner.TargetList) != 1 {
+			return hint, false
+		}
+		hint.from, hint.column = p.column(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
+	}
+	conditions := []*sqltext.Node{inner.WhereClause}
+	if b := inner.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR && b.Boolop != sqltext.NOT_EXPR {
+		conditions = b.Args
+	}
+	for _, c := range conditions {
+		a, b, ok := sidesOfEqual(c)
+		if !ok {
+			return hint, false
+		}
+		known := false
+		for range 2 {
+			column := theirs(a)
+			switch {
+			case known || column == "":
+			case claimOf(b) == "user" && hint.member == "":
+				hint.member, known = column, true
+			case hint.from == "" && p.column(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
+				hint.column, hint.from, known = column, p.column(b), true
+			}
+			a, b = b, a
+		}
+		if !known {
+			return hint, false
+		}
+	}
+	return hint, hint.column != "" && hint.from != "" && hint.member != ""
+}
+
+// addHints says beside the rule of a table what its row policies say.
+func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(string, ...any)) {
+	r, h := t.Relation, s.hintsOf(t.Relation)
+	var instead []Block
+	propose := func(policy, yaml, evidence string) {
+		if known := strings.Join(yamlOf(t.Blocks), "\n"); strings.Contains(known, yaml) ||
+			slices.ContainsFunc(instead, func(b Block) bool { return b.YAML == yaml }) {
+			return
+		}
+		instead = append(instead, Block{YAML: yaml,
+			Evidence: fmt.Sprintf("the row policy %q %s; in place of what says whose a row is, or beside it", policy, evidence)})
+	}
+	for _, hint := range h.users {
+		if c := r.Column(hint.column); s.user.fits(c) && !c.Virtual {
+			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(c.Name), s.user.Name)
+			if i := slices.Index(yamlOf(t.Blocks), yaml); i >= 0 {
+				t.Blocks[i].Evidence += fmt.Sprintf("; the row policy %q says so", hint.policy)
+			} else if s.onlyUsers(h, hint.column) && !s.isIdentityTable(r) && s.columns[r].owner == nil {
+				// one condition more: it shows no row that was hidden
+				s.used[s.user.Name] = true
+				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy, c.Name),
+					"%s", yaml)
+				t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return n == fmt.Sprintf(notUsed, c.Name) })
+				note("%s is asked because of a row policy, and what else says whose a row is must hold as well", c.Name)
+			} else {
+				s.spare[s.user.Name] = true
+				propose(hint.policy, yaml, "compares "+c.Name+" with the user who asks")
+			}
+		}
+	}
+	for _, hint := range h.tenants {
+		a, c := s.tenantAttrs[s.tenantName(hint.claim)], r.Column(hint.column)
+		if !a.fits(c) || c.Virtual {
+			note("the row policy %q compares %s with %s of the session, and is not used here", hint.policy, hint.column, hint.claim)
+			continue
+		}
+		yaml := fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
+		says := fmt.Sprintf("; the row policy %q says so", hint.policy)
+		if i := slices.Index(yamlOf(t.Blocks), yaml); i >= 0 {
+			t.Blocks[i].Evidence += says
+			continue
+		}
+		if !evidenceOf(t.Blocks, yaml, says) {
+			s.spare[a.Name] = true
+			propose(hint.policy, yaml, "compares "+c.Name+" with "+hint.claim+" of the session")
+		}
+	}
+	for _, hint := range h.members {
+		member := hint.table.Column(hint.member)
+		if s.rank[hint.table] <= 0 || !s.user.fits(member) || !s.canLink(r, hint) {
+			note("the row policy %q looks for the user in %s, and is not used here", hint.policy, s.policyName(hint.table.Name))
+			continue
+		}
+		if slices.ContainsFunc(s.parents[r], func(p parent) bool { return p.to == hint.table && slices.Equal(p.columns, []string{hint.from}) }) {
+			continue
+		}
+		s.spare[s.user.Name] = true
+		propose(hint.policy, s.ofMembers(hint.table, hint.column, hint.from, member), "looks for the user in "+s.policyName(hint.table.Name))
+	}
+	if len(instead) > 0 && len(t.Blocks) > 0 {
+		t.Blocks[0].Instead = append(t.Blocks[0].Instead, instead...)
+	}
+	for _, p := range h.open {
+		t.OpenBy = append(t.OpenBy, fmt.Sprintf("the row policy %q shows every row to %s", p.Name, strings.Join(p.Roles, ", ")))
+	}
+	if len(h.other) > 0 {
+		note("row policies with conditions that are not used here: %s", strings.Join(quoted(h.other), ", "))
+	}
+}
+
+// showsSome tells whether row policies say who reads which rows of a table, and none shows all of them.
+func (s *survey) showsSome(r *catalog.Relation) bool {
+	h := s.hintsOf(r)
+	return len(h.open) == 0 && len(h.users)+len(h.tenants)+len(h.members)+len(h.other) > 0
+}
+
+// onlyUsers tells whether all that the row policies of a table say is that one column is the user who asks.
+func (s *survey) onlyUsers(h *rowHints, column string) bool {
+	return len(h.tenants)+len(h.members)+len(h.open)+len(h.other) == 0 &&
+		!slices.ContainsFunc(h.users, func(hint columnHint) bool { return hint.column != column })
+}
+
+// canLink tells whether the two columns of a hint compare as a link of a policy does.
+func (s *survey) canLink(r *catalog.Relation, hint memberHint) bool {
+	a, b := hint.table.Column(hint.column), r.Column(hint.from)
+	return family(a.Type) != "" && family(a.Type) == family(b.Type) && a.Collation == b.Collation && !a.Virtual && !b.Virtual
+}
+
+// askAboutPolicies says what the row policies of a denied table say of its rows. What is asked already is not asked again.
+func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
+	h := s.hintsOf(r)
+	var out strings.Builder
+	write := func(policy, says, rows string) {
+		fmt.Fprintf(&out, "; the row policy %q %s: if that is right, write %s: { rows: %s }", policy, says, yamlFlow(s.policyName(r.Name)), rows)
+	}
+	for _, hint := range h.users {
+		c, attribute := r.Column(hint.column), "user"
+		says := "compares " + c.Name + " with the user who asks"
+		switch {
+		case family(c.Type) == "" || c.Virtual:
+			continue
+		case s.user == nil || !s.used[s.user.Name]:
+			says += ", an attribute user"
+		case !s.user.fits(c):
+			continue
+		default:
+			attribute = s.user.Name
+		}
+		write(hint.policy, says, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), attribute))
+	}
+	for _, hint := range h.tenants {
+		if c := r.Column(hint.column); family(c.Type) != "" && !c.Virtual && attributeName.MatchString(hint.claim) {
+			write(hint.policy, "compares "+c.Name+" with an attribute "+hint.claim,
+				fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), hint.claim))
+		}
+	}
+	for _, hint := range h.members {
+		if member := hint.table.Column(hint.member); s.rank[hint.table] > 0 && s.user.fits(member) && s.canLink(r, hint) {
+			rows := "[ " + s.ofMembers(hint.table, hint.column, hint.from, member) + " ]"
+			if strings.Contains(asked, rows) {
+				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)
+				continue
+			}
+			write(hint.policy, "looks for the user in "+s.policyName(hint.table.Name), rows)
+		}
+	}
+	for _, p := range h.open {
+		write(p.Name, "shows every row to "+strings.Join(p.Roles, ", "), "open")
+	}
+	if len(h.other) > 0 {
+		fmt.Fprintf(&out, "; row policies with conditions that are not used here: %s", strings.Join(quoted(h.other), ", "))
+	}
+	return out.String()
+}
+
+func yamlOf(blocks []Block) []string {
+	var out []string
+	for _, b := range blocks {
+		out = append(out, b.YAML)
+	}
+	return out
+}
+
+// evidenceOf adds to the evidence of a block that is written as a comment, and tells whether there is such a block.
+func evidenceOf(blocks []Block, yaml, more string) bool {
+	for _, b := range blocks {
+		if i := slices.Index(yamlOf(b.Instead), yaml); i >= 0 {
+			b.Instead[i].Evidence += more
+			return true
+		}
+	}
+	return false
+}
+
+func quoted(names []string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, fmt.Sprintf("%q", name))
+	}
+	return out
+}

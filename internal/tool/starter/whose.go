@@ -1,0 +1,83 @@
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// onlyOne says that a rule asks one of the columns that say whose a row is, and not the others. The reason follows.
+const onlyOne = "%s and %s say whose a row is, and only %s is asked: "
+
+// addWhose adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them decides
+// and the other stands beside it as a comment: both together would hide what a tenant's users share.
+// The user's decides, since a user's rows are fewer than a tenant's. Of the table of tenants it is the tenant's own row.
+func (s *survey) addWhose(t *Table, roles *roles, add func(string, string, ...any), note func(string, ...any)) {
+	r := t.Relation
+	tenant := s.tenantOf(r)
+	isTenant := tenant != nil && tenant.fits(r.Column(r.PrimaryKey[0]))
+	if isTenant {
+		s.used[tenant.Name] = true
+		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), tenant.Name)
+	}
+	isAccount := slices.Contains(s.users, r)
+	if isAccount {
+		s.used[s.user.Name] = true
+		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.user.Name)
+	}
+	isOwned := !isAccount && s.user != nil && roles.owner != nil
+	var instead []Block
+	var columns, nullable, ofItself []string
+	if isTenant {
+		ofItself = slices.Clone(r.PrimaryKey)
+	}
+	for _, c := range roles.tenants {
+		a := s.tenantAttrs[s.tenantKey(r, c)]
+		// the tenant above this one: who must be both sees nothing
+		if a == tenant && !slices.Contains(r.PrimaryKey, c.Name) {
+			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
+			continue
+		}
+		block := Block{YAML: fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)}
+		columns = append(columns, c.Name)
+		if isAccount || isOwned && !isTenant {
+			s.spare[a.Name] = true
+			block.Evidence = fmt.Sprintf("in its place: every row of one %s, whoever's it is; beside it: what the user has there", a.Name)
+			instead = append(instead, block)
+			continue
+		}
+		s.used[a.Name] = true
+		add(s.columnEvidence(r, c), "%s", block.YAML)
+		if !c.NotNull {
+			nullable = append(nullable, c.Name)
+		}
+	}
+	if of := append(ofItself, columns...); len(of) > 1 && len(instead) == 0 {
+		note("%s say of which tenant a row is, and all of them must hold", strings.Join(of, " and "))
+	}
+	for _, name := range nullable {
+		note("%s may be NULL, which hides the row; if such rows are everybody's, add shared: null", name)
+	}
+	switch {
+	case isTenant && isOwned:
+		s.spare[s.user.Name] = true
+		note(onlyOne+"a %s is there for everybody in it, not for one user alone",
+			r.PrimaryKey[0], roles.owner.Name, r.PrimaryKey[0], tenant.Name)
+		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.user.Name),
+			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
+	case !isAccount:
+		s.addOwner(t, roles, add, note)
+	}
+	if len(instead) == 0 {
+		return
+	}
+	t.Blocks[len(t.Blocks)-1].Instead = instead
+	switch {
+	case isTenant:
+	case isAccount:
+		note(onlyOne+"an account's row is its own", r.PrimaryKey[0], strings.Join(columns, " and "), r.PrimaryKey[0])
+	default:
+		of := strings.Join(columns, " and ")
+		note(onlyOne+"a user's rows are fewer than everybody's; those with another %s show too", roles.owner.Name, of, roles.owner.Name, of)
+	}
+}
