@@ -277,3 +277,28 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 		}
 	}
 }
+
+// The configuration may allow longer statements, for clients that write embeddings into them.
+func TestLongerStatementsAreAllowed(t *testing.T) {
+	client := start(t, func(_ *proxied, c *Config) { c.MaxText = 4 << 20 }).raw(t)
+	for length, want := range map[int]string{3 << 20: "T", 5 << 20: "E ERROR 54000 message of "} {
+		client.send(t, q("SELECT length('"+strings.Repeat("x", length)+"')"))
+		first := ""
+		for {
+			m, err := client.front.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, _ := transcribe(m)
+			if first == "" {
+				first = line
+			}
+			if strings.HasPrefix(line, "Z") {
+				break
+			}
+		}
+		if !strings.HasPrefix(first, want) {
+			t.Errorf("%d bytes: %.80s, want %s", length, first, want)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	o := benchmarkAnswers(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		in := input{source: source{peer: &repeated{sent}}}
+		in := input{source: source{peer: &repeated{sent}}, maxText: defaultMaxText}
 		for {
 			if err := in.fill(); err == io.EOF {
 				break

@@ -32,7 +32,7 @@ func FuzzFrames(f *testing.F) {
 				return
 			}
 			if ok {
-				if limit, drop := maxBody(typ); limit < 0 || len(body) > limit || drop && body != nil {
+				if limit, drop := maxBody(typ, defaultMaxText); limit < 0 || len(body) > limit || drop && body != nil {
 					t.Fatalf("%c with a body of %d", typ, len(body))
 				}
 				taken += 5 + len(body)

@@ -28,6 +28,8 @@ type input struct {
 	pass int // bytes of a CopyData still to be relayed
 	read time.Time
 
+	maxText int // bytes of the text of a Query or a Parse
+
 	// Memory that counts against maxLarge.
 	budget        *atomic.Int64 // bytes of all clients; nil: not counted
 	reservedInput int           // bytes for the buffer
@@ -35,7 +37,7 @@ type input struct {
 }
 
 // newInput frames the bytes that conn sends.
-func newInput(conn io.Reader) *input { return &input{source: newSource(conn)} }
+func newInput(conn io.Reader) *input { return &input{source: newSource(conn), maxText: defaultMaxText} }
 
 // reserveInput counts the buffer as one of this size, if there is room for it.
 func (in *input) reserveInput(size int) error {
@@ -89,7 +91,7 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	}
 	typ = b[0]
 	size := int64(binary.BigEndian.Uint32(b[1:5]))
-	limit, drop := maxBody(typ)
+	limit, drop := maxBody(typ, in.maxText)
 	switch {
 	case limit < 0:
 		return 0, nil, false, invalidTypeError(typ)
@@ -134,9 +136,9 @@ func invalidLengthError() *sqlstate.Error {
 // agree where it ends.
 func carriesText(typ byte) bool { return typ == 'Q' || typ == 'P' || typ == 'B' }
 
-func tooLongError(size int) *sqlstate.Error {
+func tooLongError(size, maxText int) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
-		WithHint("A statement may have 1 MiB of text and 64 MiB of parameters: send long values as parameters, or divide it.")
+		WithHint("A statement may have %d MiB of text and 64 MiB of parameters: send long values as parameters, or divide it.", maxText>>20)
 }
 
 // fill reads more of the client's bytes.

@@ -8,21 +8,21 @@ import (
 
 // The bounds of an agent's messages after login, without type byte and length field.
 const (
-	maxQueryBytes   = 1<<20 + 1               // a Query: 1 MiB of text and its end
-	maxParseBytes   = maxQueryBytes + 320<<10 // a Parse: a text, a name and 65,535 parameter types
+	defaultMaxText  = 1 << 20   // the text of a Query or a Parse, unless the configuration allows more
+	maxParseRest    = 320 << 10 // of a Parse beside the text: a name and 65,535 parameter types
 	maxBindBytes    = 64 << 20
 	maxOtherBytes   = 10_000  // all other messages, as in PostgreSQL
 	maxDroppedBytes = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
 )
 
 // maxBody is the longest body of a message of this type, and whether the body is thrown away unread. It is -1 for types
-// that an agent may not send after login.
-func maxBody(typ byte) (limit int, drop bool) {
+// that an agent may not send after login. maxText bounds the text of a Query or a Parse.
+func maxBody(typ byte, maxText int) (limit int, drop bool) {
 	switch typ {
 	case 'Q':
-		return maxQueryBytes, false
+		return maxText + 1, false // with its end
 	case 'P':
-		return maxParseBytes, false
+		return maxText + 1 + maxParseRest, false
 	case 'B':
 		return maxBindBytes, false
 	case 'D', 'C', 'E', 'H', 'S', 'X':

@@ -42,6 +42,7 @@ func newRequests(s *session) *requests {
 func (r *requests) run() error {
 	in := newInput(r.client)
 	in.budget = &r.server.large
+	in.maxText = r.maxText()
 	defer func() { in.release(); _ = in.reserveBatch(0) }()
 	var open openMessages
 	r.retry.take()
@@ -216,16 +217,24 @@ func (r *requests) isBehindEnd(typ byte) (refused bool) {
 	return true
 }
 
+// maxText is how long the text of a Query or a Parse may be, in bytes.
+func (r *requests) maxText() int {
+	if most := r.server.config.MaxText; most > 0 {
+		return most
+	}
+	return defaultMaxText
+}
+
 // refuseTooLong refuses a message that was not read.
 func (r *requests) refuseTooLong(typ byte, size int) {
 	r.snapshots.begin(len(r.batch.items) > 0)
 	switch {
 	case r.isBehindEnd(typ):
 	case typ == 'Q':
-		r.refuse(&queryEntry{}, tooLongError(size), nil, nil)
+		r.refuse(&queryEntry{}, tooLongError(size, r.maxText()), nil, nil)
 		r.ledger.dropUnnamedPortal()
 	default:
-		r.refuse(&describeEntry{object: 'S'}, tooLongError(size), nil, nil)
+		r.refuse(&describeEntry{object: 'S'}, tooLongError(size, r.maxText()), nil, nil)
 	}
 }
 

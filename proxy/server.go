@@ -43,6 +43,8 @@ type Config struct {
 	// MaxSessions is how many sessions all agents together may have at a time, asked for each one; 0, and nil: any
 	// number. Owners do not count.
 	MaxSessions func() int
+
+	MaxText int // bytes of the text of an agent's Query or Parse; 0: 1 MiB
 }
 
 // ErrClosed is returned by Serve after Shutdown.

@@ -46,7 +46,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	for _, name := range []string{"memories", "public.memories"} { // around what is too long
 		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
 		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
-			sqls = append(sqls, sql+strings.Repeat("x", sqltext.MaxBytes-less-len(sql)))
+			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-less-len(sql)))
 		}
 	}
 	runs := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many operator characters beside each other as may be

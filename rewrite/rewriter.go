@@ -335,11 +335,11 @@ func (w *walker) checkLength() *sqlstate.Error {
 	for _, e := range w.edits {
 		total += len(e.Text)
 	}
-	if total <= sqltext.MaxBytes {
+	if total <= sqltext.MaxBytes() {
 		return nil
 	}
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
-		"statement is longer than %d bytes with its predicates", sqltext.MaxBytes).
+		"statement is longer than %d bytes with its predicates", sqltext.MaxBytes()).
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 

@@ -377,7 +377,7 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 	if refused != nil {
 		return "", nil, false, refused
 	}
-	if len(spliced.Text) > sqltext.MaxBytes || sqltext.Prove(tree, spliced.Text) != nil {
+	if len(spliced.Text) > sqltext.MaxBytes() || sqltext.Prove(tree, spliced.Text) != nil {
 		return "", nil, false, nil // the text has words that are not what they seem: it stays as it was
 	}
 	return spliced.Text, spliced.Position, true, nil

@@ -43,6 +43,9 @@ func (c *Config) check(d *decoder) {
 		(err != nil || after < 5*time.Second || after > time.Hour) {
 		d.problem("stale_after", "stale_after: 60s", "stale_after must be a time from 5s to 1h")
 	}
+	if _, ok := statementBytes(c.MaxStatement); !ok {
+		d.problem("max_statement", "max_statement: 16 MiB", "max_statement must be a size from 1 MiB to 64 MiB")
+	}
 	if c.MaxSessions < 0 {
 		d.problem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.",
 			"max_sessions must be a number of sessions")

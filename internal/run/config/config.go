@@ -3,7 +3,9 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -23,10 +25,12 @@ type Config struct {
 	Agents      map[string]*Agent    `yaml:"agents"`
 	Credentials string               `yaml:"credentials"`
 	// how many sessions all agents may have at a time; 0: as many as the server has room for
-	MaxSessions int         `yaml:"max_sessions"`
-	StaleAfter  string      `yaml:"stale_after"` // "": 60s
-	Enforcement Enforcement `yaml:"enforcement"`
-	Audit       Audit       `yaml:"audit"`
+	MaxSessions int    `yaml:"max_sessions"`
+	StaleAfter  string `yaml:"stale_after"` // "": 60s
+	// how long the text of an agent's statement may be, as "16 MiB"; "": 1 MiB
+	MaxStatement string      `yaml:"max_statement"`
+	Enforcement  Enforcement `yaml:"enforcement"`
+	Audit        Audit       `yaml:"audit"`
 
 	Outdated []string `yaml:"-"` // old spellings that were read, each with the new one; the log says so once
 	Consent  *Consent `yaml:"consent"`
@@ -39,6 +43,33 @@ type Config struct {
 // Stale is how long agents are served by the last known state of a database that does not answer; 0: the default of
 // package enforce.
 func (c *Config) Stale() time.Duration { return duration(c.StaleAfter) }
+
+// StatementBytes is how long the text of an agent's statement may be.
+func (c *Config) StatementBytes() int {
+	n, _ := statementBytes(c.MaxStatement)
+	return n
+}
+
+// The length of a statement that is allowed by default, and the largest that may be allowed, in bytes.
+const (
+	defaultStatement = 1 << 20
+	largestStatement = 64 << 20
+)
+
+var statementSize = regexp.MustCompile(`^([1-9][0-9]?) ?MiB$`)
+
+// statementBytes reads max_statement: from 1 to 64 MiB.
+func statementBytes(text string) (n int, ok bool) {
+	if text == "" {
+		return defaultStatement, true
+	}
+	m := statementSize.FindStringSubmatch(text)
+	if m == nil {
+		return defaultStatement, false
+	}
+	mib, _ := strconv.Atoi(m[1])
+	return mib << 20, mib<<20 <= largestStatement
+}
 
 // TLS is the certificate of the listener.
 type TLS struct {

@@ -393,3 +393,12 @@ func TestOldSpellings(t *testing.T) {
 		}
 	}
 }
+
+func TestStatementBytes(t *testing.T) {
+	for text, want := range map[string]int{"": 1 << 20, "1 MiB": 1 << 20, "16MiB": 16 << 20, "64 MiB": 64 << 20,
+		"65 MiB": 0, "0 MiB": 0, "1048576": 0, "1 GiB": 0, "-1 MiB": 0, "1.5 MiB": 0} {
+		if n, ok := statementBytes(text); ok != (want > 0) || ok && n != want {
+			t.Errorf("%q: %d, %v", text, n, ok)
+		}
+	}
+}

@@ -19,6 +19,8 @@ var keyDocs = map[string]keyDoc{
 	"version": {doc: "1"},
 	"stale_after": {
 		doc: "How long agents are served by the last known state of a database that does not answer: 5s to 1h. Default: 60s."},
+	"max_statement": {
+		doc: "How long the text of an agent's statement may be: 1 MiB to 64 MiB. Default: 1 MiB."},
 	"max_sessions": {
 		doc: "How many sessions all agents together may have at a time. Default: what max_connections of the " +
 			"server leaves, less a fifth (5 to 50) for owners and pgconsent."},

@@ -28,6 +28,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/air"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
 )
@@ -103,6 +104,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	s.proxy, err = proxy.New(proxy.Config{
 		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.counts, MaxSessions: s.maxSessions,
+		MaxText: c.StatementBytes(),
 	})
 	return s, err
 }
@@ -140,6 +142,7 @@ func (s *Service) openRecords(c *config.Config) (err error) {
 
 // startEnforcement verifies the databases, and makes the router that tells their agents from other clients.
 func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error {
+	sqltext.AllowBytes(c.StatementBytes())
 	databases, err := targets(c)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package sqltext
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -12,12 +13,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The bounds of a text.
+// The bounds of a text. For its length see [MaxBytes].
 const (
-	MaxBytes  = 1 << 20
 	MaxTokens = 200_000
 	MaxDepth  = 1_000
 )
+
+// DefaultMaxBytes and MostBytes are the length of a text that is allowed by default, and the largest that may be
+// allowed.
+const (
+	DefaultMaxBytes = 1 << 20
+	MostBytes       = 64 << 20
+)
+
+var maxBytes atomic.Int64 // 0: DefaultMaxBytes
+
+// MaxBytes is how long a text may be, in bytes.
+func MaxBytes() int {
+	if n := int(maxBytes.Load()); n > 0 {
+		return n
+	}
+	return DefaultMaxBytes
+}
+
+// AllowBytes says how long a text may be, for the whole process, up to [MostBytes]. A text that is parsed needs up to a
+// hundred times its length of memory, one at a time. Call it before texts come.
+func AllowBytes(n int) { maxBytes.Store(int64(min(n, MostBytes))) }
 
 // largeText is the size above which texts are parsed one after the other: a text of a megabyte may need a hundred
 // megabytes of memory.
@@ -44,10 +65,10 @@ type Source struct {
 // Scan checks the bounds of a text and divides it into tokens. Its errors are 22021 (NUL, not UTF-8), 54000 (too long),
 // 54001 (nested too deeply) and 42601 (no SQL).
 func Scan(text string) (*Source, *sqlstate.Error) {
-	if len(text) > MaxBytes {
+	if len(text) > MaxBytes() {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
-			"statement is longer than %d bytes", MaxBytes).
-			WithHint("Send values as parameters, or divide the statement.")
+			"statement is longer than %d bytes", MaxBytes()).
+			WithHint("Send values as parameters, or divide the statement. The operator can raise max_statement.")
 	}
 	// The parser takes a C string: it would silently stop at a NUL.
 	if i := strings.IndexByte(text, 0); i >= 0 {

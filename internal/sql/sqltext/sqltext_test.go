@@ -18,9 +18,9 @@ func TestScanRefuses(t *testing.T) {
 	}{
 		{"NUL", "select 1\x00; drop table x", sqlstate.CharacterNotInRepertoire},
 		{"not UTF-8", "select '\xff'", sqlstate.CharacterNotInRepertoire},
-		{"too long", strings.Repeat(" ", MaxBytes+1), sqlstate.ProgramLimitExceeded},
+		{"too long", strings.Repeat(" ", DefaultMaxBytes+1), sqlstate.ProgramLimitExceeded},
 		{"too many tokens", strings.Repeat("1,", MaxTokens/2+1), sqlstate.ProgramLimitExceeded},
-		{"a megabyte of parentheses", strings.Repeat("(", MaxBytes), sqlstate.ProgramLimitExceeded},
+		{"a megabyte of parentheses", strings.Repeat("(", DefaultMaxBytes), sqlstate.ProgramLimitExceeded},
 		{"parentheses", "select " + strings.Repeat("(", 2000), sqlstate.StatementTooComplex},
 		{"unterminated string", "select 'a", sqlstate.SyntaxError},
 		{"unterminated comment", "select 1 /* ", sqlstate.SyntaxError},
@@ -29,7 +29,7 @@ func TestScanRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)
 		}
 	}
-	if _, err := Scan(strings.Repeat(" ", MaxBytes)); err != nil {
+	if _, err := Scan(strings.Repeat(" ", DefaultMaxBytes)); err != nil {
 		t.Errorf("a text of the full length: %v", err)
 	}
 }
@@ -284,8 +284,8 @@ func TestProve(t *testing.T) {
 	}
 	// What does not fit, with what was put into it, is said as that, and is not proved.
 	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth),
-		"SELECT 1 -- " + strings.Repeat("x", MaxBytes), "SELECT 1" +
-			strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", MaxBytes/2)} {
+		"SELECT 1 -- " + strings.Repeat("x", DefaultMaxBytes), "SELECT 1" +
+			strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", DefaultMaxBytes/2)} {
 		if err := Prove(intended("SELECT 1"), text); err == nil || err.Reason != sqlstate.ReasonBounds {
 			t.Errorf("%.20q passed: %v", text, err)
 		}
