@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -292,6 +293,7 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 // The roles of one database's pgconsent get no rights by name in another one, and go with the last database that has
 // them, whichever made them.
 func TestRolesOfSeveralDatabases(t *testing.T) {
+	defer pgtest.Lock(t, "roles")()
 	ctx := context.Background()
 	roles := func(prefix string) migrations.Options {
 		return migrations.Options{AgentRole: prefix + "_agent", ControlRole: prefix + "_control", ReaderRole: prefix + "_reader", RowsRole: prefix + "_rows"}

@@ -44,8 +44,28 @@ func TestEverydayStatements(t *testing.T) {
 			proxy := harness.Start(t, mode, harness.Database{Name: "sales", DB: db, Policy: everydayPolicy, SearchPath: []string{"public"}},
 				map[string]string{"user": "1"})
 			agent, super := proxy.Agent(t, "agent", "sales"), harness.Super(t, db)
-			harness.Ask(agent, "BEGIN")
-			defer harness.Ask(agent, "ROLLBACK")
+			// within answers the last of some statements in a transaction that is rolled back. Roles that other tests make
+			// end a transaction that has read.
+			within := func(statements ...string) (last harness.Answer) {
+				for range 10 {
+					harness.Ask(agent, "BEGIN")
+					again := false
+					for _, sql := range statements {
+						last = harness.Ask(agent, sql)
+						again = again || last.Code == "40001"
+					}
+					if harness.Ask(agent, "ROLLBACK"); !again {
+						break
+					}
+				}
+				return last
+			}
+			shown := func(a harness.Answer) string {
+				if a.Err != "" {
+					return a.Code
+				}
+				return strings.Join(a.Results[len(a.Results)-1].Rows, "|")
+			}
 
 			// A stamp tells that it overrules what was sent, once for a statement.
 			const kept = `column "seller" of relation "sales" is set by the policy; the value that was sent is not kept`
@@ -61,8 +81,7 @@ func TestEverydayStatements(t *testing.T) {
 				"INSERT INTO sales (owner, seller, state) SELECT 1, 'me', 'x' FROM members":                   {kept, state},
 				"SET LOCAL client_min_messages = warning; INSERT INTO sales (owner, seller) VALUES (1, 'me')": nil,
 			} {
-				harness.Ask(agent, "SET LOCAL client_min_messages = notice")
-				a := harness.Ask(agent, sql)
+				a := within(sql)
 				var got []string
 				for _, n := range a.Notices {
 					got = append(got, strings.TrimSpace(n[strings.Index(n, "column "):]))
@@ -71,7 +90,7 @@ func TestEverydayStatements(t *testing.T) {
 					t.Errorf("%s: %q %s", sql, a.Notices, a.Err)
 				}
 			}
-			if got := told(agent, "INSERT INTO sales (owner, seller) VALUES (2, 'me') RETURNING seller, state"); got != "agent\tdraft" {
+			if got := shown(within("INSERT INTO sales (owner, seller) VALUES (2, 'me') RETURNING seller, state")); got != "agent\tdraft" {
 				t.Errorf("a new row has %s", got)
 			}
 
@@ -80,7 +99,7 @@ func TestEverydayStatements(t *testing.T) {
 			deleted := "WITH d AS (DELETE FROM sales RETURNING owner, state) SELECT DISTINCT owner, state FROM d"
 			for sql, want := range map[string]string{"SELECT DISTINCT owner FROM sales ORDER BY 1": "1|2", changed: "1", deleted: "1\tdraft",
 				"SELECT DISTINCT owner FROM (SELECT owner FROM sales FOR UPDATE) AS s": "1"} {
-				if got := strings.ReplaceAll(told(agent, sql), "\n", "|"); got != want {
+				if got := shown(within("INSERT INTO sales (owner) VALUES (1)", sql)); got != want {
 					t.Errorf("%s: %s", sql, got)
 				}
 			}
@@ -92,7 +111,8 @@ func TestEverydayStatements(t *testing.T) {
 				"SELECT count(*) FROM sales s JOIN members m ON m.id = s.owner WHERE s.product = 6 AND s.amount <> 0 AND s.price / s.amount > 2 " +
 					"AND m.id = 1 + (SELECT 0 / 1)",
 			} {
-				got, want := told(agent, sql), told(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
+				// a hardened plan's settings stay in force for the transaction
+				got, want := shown(within("INSERT INTO sales (owner) VALUES (1)", sql)), told(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
 				if got != want || got == "" {
 					t.Errorf("%s: %s, by hand %s", sql, got, want)
 				}
@@ -103,7 +123,7 @@ func TestEverydayStatements(t *testing.T) {
 				"(made < date_trunc('week', CURRENT_DATE) - interval '1 week' OR made > now() - interval '1 hour') AND product = 3"} {
 				sql := "SELECT count(*), max(id) FROM sales WHERE id <= 2000 AND " + condition
 				want := told(super, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))
-				if got := told(agent, strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1)); got != want {
+				if got := shown(within(strings.Replace(sql, "WHERE", "WHERE owner < 3 AND", 1))); got != want {
 					t.Errorf("%s: %s, by hand %s", sql, got, want)
 				}
 			}
