@@ -148,13 +148,13 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 			l.checkLinkIndexes(b.part, row)
 		}
 	case sharedBlock:
-		l.revokedIndexes(b, row)
+		l.checkRevokedIndexes(b, row)
 	}
 }
 
-// revokedIndexes wants indexes of the records that are not revoked, and of the row's flag. Without them the rule reads
-// revoked records and then leaves them out.
-func (l *linter) revokedIndexes(b sharedBlock, row *catalog.Relation) {
+// checkRevokedIndexes proposes an index that leaves out revoked records, and one on the column by which a row says that
+// it is shared. Without them the rule reads revoked records and then leaves them out.
+func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 	n, ok := l.meaningOf(b, row).(predicate.All)
 	if !ok {
 		return

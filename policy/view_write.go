@@ -9,7 +9,7 @@ import (
 
 // setWrite works out what agents may change through a view: what they may change of the one table or view that it
 // reads, in the columns that it takes over unchanged. PostgreSQL must find the view, and every view beneath, updatable
-// without triggers and rules, since the copy has none.
+// without triggers and rules: agents write through pgconsent's copy of the view (see [ViewCopy]), which has neither.
 func (v *View) setWrite(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
 		return

@@ -46,6 +46,9 @@ const (
 	// raised by pgconsent_signed.lock_key
 	tooManyLocks = "pgconsent: too many advisory locks"
 
+	// raised by pgconsent_signed.number_or_error
+	noNumberDrawn = "pgconsent: the session has drawn no number"
+
 	// raised by pgconsent_signed.current_catalog
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction"
 )
@@ -149,6 +152,9 @@ var errorRules = []errorRule{
 		why:  "ours, of a session that would fill the server's table of locks"},
 	{codes: "54", text: "a limit of the server is exceeded", hint: "Ask for less at a time, or for smaller values.",
 		why: "may tell the size of a row, or its place"},
+	{codes: "55000", only: []string{noNumberDrawn}, text: "no number of a sequence has been drawn in this session",
+		hint: "currval and lastval tell the number that an INSERT of this session got in a column that you see. RETURNING tells it, too.",
+		why:  "ours, where PostgreSQL would name the sequence, which may number a hidden table"},
 	{codes: "55000", pass: "MH", only: []string{`portal "*`, `cursor "*`, "cursor can only scan forward"},
 		why: "the state of the client's own cursor or portal"},
 	{codes: "55000", only: []string{"ON CONFLICT does not support deferrable unique constraints*"},

@@ -27,7 +27,7 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
 				if !w.canGroupBy(c) {
-					continue // PostgreSQL could not compare it; now it says that the column is not grouped
+					continue // PostgreSQL cannot group by this column. Left out, it has the error that it must be in GROUP BY
 				}
 				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
 			}

@@ -82,7 +82,7 @@ type checkContext struct {
 	scope            *leakScope
 	aggregateAllowed bool // aggregates are allowed at this place
 	isOutput         bool // it is computed of rows that have passed all conditions: see leak_check_output.go
-	aboveFence       bool // so are the sort and group keys: see leak_check_search.go
+	aboveFence       bool // it, a sort key or a group key is computed above OFFSET 0, of such rows: see leak_check_search.go
 	// it is not certain to run to its end: hidden rows outside or beside it may decide whether, or for which rows, it runs
 	mayNotRun bool
 }

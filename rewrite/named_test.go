@@ -241,6 +241,9 @@ func TestWhatTakesNames(t *testing.T) {
 		if err := rows.Scan(&name, &args, &at); err != nil {
 			t.Fatal(err)
 		}
+		if name == "currval" { // its stand-in takes the name as text, and has one answer for all that it does not tell
+			continue
+		}
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
 			continue
 		}

@@ -397,8 +397,8 @@ func isOrderBy(source *sqltext.Source, i int) bool {
 		strings.EqualFold(source.String(source.Tokens[i+1]), "by")
 }
 
-// searchSpan is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at ORDER BY,
-// without a comment before it.
+// searchSpan finds the part of a search's text that begins with the one item of FROM, and ends with WHERE, or with the
+// item if there is no WHERE. ORDER BY follows; a comment in front of ORDER BY does not belong to the part.
 func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {

@@ -121,6 +121,9 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 		if f.Name == "to_regtypemod" && pgtest.Binaries().Major < 17 {
 			continue
 		}
+		if f.Name == "currval" && f.Args[0] == "pg_catalog.text" { // beside the original's, so that a name is not looked up
+			continue
+		}
 		args, original := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", ""), "pg_catalog."+f.Name
 		of := args
 		if f.InformationSchema { // it takes rows of the catalogs, and its stand-in those of the shadows

@@ -117,6 +117,12 @@ func (f writePolicies) writeRights() []Object {
 				"A default of "+f.Relation.Name.String()+" draws from it.", "USAGE"))
 		}
 	}
+	for _, c := range f.Relation.Columns { // identity columns need no right to draw
+		if w.Insert && c.Identity != "" && c.Sequence.Name != "" && f.Columns == nil {
+			grants = append(grants, rightsOn("SEQUENCE", one(c.Sequence.SQL()), one(f.agent),
+				"currval() and lastval() tell an agent the number that its new row got.", "USAGE"))
+		}
+	}
 	if len(grants) == 0 {
 		return nil
 	}

@@ -74,8 +74,8 @@ func (x auditExportCmd) Run(s *session) error {
 	if e := out.Flush(); e != nil {
 		return e
 	}
-	if x.Resume != "" && export.last > x.After {
-		err = errors.Join(err, replaceFile(x.Resume, strconv.FormatUint(export.last, 10)+"\n"))
+	if x.Resume != "" && export.read > x.After {
+		err = errors.Join(err, replaceFile(x.Resume, strconv.FormatUint(export.read, 10)+"\n"))
 	}
 	return err
 }
@@ -98,8 +98,8 @@ func replaceFile(path, text string) error {
 type exporter struct {
 	recordFilter
 	out     io.Writer
-	after   uint64
-	last    uint64
+	after   uint64 // begin behind the record of this number
+	read    uint64 // the number of the last record that was read
 	ocsf    bool
 	remotes map[string]string      // the client's address of each open session, by session
 	pending map[uint64]auditRecord // decisions whose outcome was not read yet
@@ -110,7 +110,7 @@ func (x *exporter) record(r audit.Record) error {
 	if err != nil {
 		return err
 	}
-	x.last = r.Seq
+	x.read = r.Seq
 	switch {
 	case e.Kind == audit.KindSession && e.Event == "open":
 		x.remotes[e.Session] = e.Remote

@@ -177,8 +177,9 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	// The parameters may not be of the types that the signed path, or an index search on the other path, needs. And
-	// functions of other roles must not see a signed text.
+	// It is decided again without the signed path in two cases. The types that the client declares are perhaps not those
+	// that the signed path, or an index search on the other path, needs. Or a type brings functions of other roles, which
+	// must not see a signed text.
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
 			verdict.Extended)

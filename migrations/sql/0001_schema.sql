@@ -387,6 +387,51 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool) FROM PUBLIC;
 
+-- drawn_number is the number that this session has drawn last from a sequence, as by an INSERT of its own: of one that
+-- numbers a column which agents read, and that they may draw from. NULL: it is another sequence, or nothing was drawn.
+CREATE FUNCTION pgconsent_signed.drawn_number(sequence pg_catalog.oid) RETURNS pg_catalog.int8
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT pg_catalog.has_sequence_privilege(sequence, 'USAGE') OR NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+    WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+      AND d.objid OPERATOR(pg_catalog.=) sequence AND d.refclassid OPERATOR(pg_catalog.=) d.classid
+      AND d.refobjsubid OPERATOR(pg_catalog.>) 0 AND d.deptype OPERATOR(pg_catalog.=) ANY (ARRAY['a', 'i']::pg_catalog."char"[])
+      AND pg_catalog.has_column_privilege(d.refobjid, d.refobjsubid::pg_catalog.int2, 'SELECT')) THEN
+    RETURN NULL;
+  END IF;
+  RETURN pg_catalog.currval(sequence::pg_catalog.regclass);
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.drawn_number(pg_catalog.oid) FROM PUBLIC;
+
+-- number_or_error is a number that was drawn, or PostgreSQL's error where there is none.
+CREATE FUNCTION pgconsent_signed.number_or_error(number pg_catalog.int8) RETURNS pg_catalog.int8
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF number IS NULL THEN
+    RAISE EXCEPTION 'pgconsent: the session has drawn no number' USING ERRCODE = '55000';
+  END IF;
+  RETURN number;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.number_or_error(pg_catalog.int8) FROM PUBLIC;
+
+-- last_number is the number that this session has drawn last from any sequence, if that is one of drawn_number's.
+CREATE FUNCTION pgconsent_signed.last_number() RETURNS pg_catalog.int8
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  last pg_catalog.int8;
+BEGIN
+  BEGIN
+    last := pg_catalog.lastval();
+  EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
+    RETURN NULL;
+  END;
+  RETURN (SELECT last WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.relkind OPERATOR(pg_catalog.=) 'S'
+    AND pgconsent_signed.drawn_number(c.oid) OPERATOR(pg_catalog.=) last));
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.last_number() FROM PUBLIC;
+
 -- distinct_values returns how many values columns have, as pg_stats has it, for hints of the proxy. It counts hidden
 -- rows: only the control role may call it.
 CREATE FUNCTION pgconsent.distinct_values(tables pg_catalog.oid[],

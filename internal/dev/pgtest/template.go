@@ -184,12 +184,17 @@ func (tmpl *template) copyTo(name string) error {
 		return nil
 	}
 	on := " ON DATABASE " + name
-	sql := "REVOKE ALL" + on + " FROM PUBLIC"
+	var sql strings.Builder
+	sql.WriteString("REVOKE ALL" + on + " FROM PUBLIC; DO $$ BEGIN")
 	for _, r := range tmpl.rights {
 		privilege, grantee, _ := strings.Cut(r, " TO ")
-		sql += "; GRANT " + privilege + on + " TO " + grantee
+		grant := "GRANT " + privilege + on + " TO " + grantee
+		if role, _, _ := strings.Cut(grantee, " WITH GRANT OPTION"); role != "PUBLIC" { // another test may have dropped it since
+			grant = "IF pg_catalog.to_regrole('" + strings.ReplaceAll(role, "'", "''") + "') IS NOT NULL THEN " + grant + "; END IF"
+		}
+		sql.WriteString(" " + grant + ";")
 	}
-	return admin(sql)
+	return admin(sql.String() + " END $$")
 }
 
 // readRights reads which roles besides the owner have rights on the database, if they differ from the default.

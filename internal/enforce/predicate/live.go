@@ -33,7 +33,8 @@ type Live struct {
 	Kind Kind // the kind of Expr: a condition gives the texts true and false
 }
 
-// Claim stands for what a session claims, in the Rows of a claim that a table confirms.
+// Claim is a reserved name of an attribute. Where the condition Live.Rows compares a column with it, the value is the
+// one that the session claims.
 const Claim = ""
 
 // LiveFunction computes live attributes: live(name, claims, settings). The claims are fields of a seal, name=value.

@@ -275,7 +275,9 @@ func matchInflected(w part, p pattern, length int, gap bool) Level {
 		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
 			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
 			return Block
-		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, postpositions follow without a space
+		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters. Postpositions
+		// follow it without a space. So this may be the name.
+		case length == 2 && lost == 0 && rest <= 3 && w.caseless:
 			return Warn
 		case !gap && hasChangedStem(w.plain, p):
 			return Block

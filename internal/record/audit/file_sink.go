@@ -208,8 +208,9 @@ func (w *fileSink) close() {
 // keepsGroup is false: after an error the file is put back to what is durable.
 func (w *fileSink) keepsGroup() bool { return false }
 
-// unsynced includes the records to write first.
-func (w *fileSink) unsynced() time.Time {
+// oldestUnsynced returns when the oldest record that is not yet durable was made, those to write at the start included.
+// Zero: there is none.
+func (w *fileSink) oldestUnsynced() time.Time {
 	if w.oldest.IsZero() && len(w.startRecords) > 0 {
 		return w.startRecords[0].at
 	}

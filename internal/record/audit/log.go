@@ -413,7 +413,7 @@ func (l *Log) run() {
 	switch {
 	case l.Broken() != nil:
 		tick = time.After(retryEvery)
-	case !l.w.unsynced().IsZero():
+	case !l.w.oldestUnsynced().IsZero():
 		tick = time.After(0)
 	}
 	for open := true; open; {
@@ -460,21 +460,21 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 		}
 		l.broken = nil
 	}
-	l.oldest = l.w.unsynced()
+	l.oldest = l.w.oldestUnsynced()
 	if l.oldest.IsZero() && len(l.queue) > 0 {
 		l.oldest = l.queue[0].at
 	}
 	if l.cfg.Observer != nil {
 		l.cfg.Observer.AuditQueue(len(l.queue))
 	}
-	if err != nil || l.w.unsynced().IsZero() {
+	if err != nil || l.w.oldestUnsynced().IsZero() {
 		close(l.synced)
 		l.synced = make(chan struct{})
 	}
 	switch {
 	case err != nil: // an attempt that takes long before it fails is made less often
 		return time.After(max(retryEvery, 4*time.Since(began)))
-	case !l.w.unsynced().IsZero():
+	case !l.w.oldestUnsynced().IsZero():
 		return time.After(syncEvery)
 	default:
 		return nil

@@ -14,8 +14,8 @@ type sink interface {
 	keepsGroup() bool
 	// reopen recovers from an error, and opens a sink that could not be opened before.
 	reopen() error
-	// unsynced returns when the oldest record was made that is not durable yet; zero: there is none.
-	unsynced() time.Time
+	// oldestUnsynced returns when the oldest record was made that is not durable yet; zero: there is none.
+	oldestUnsynced() time.Time
 	// expired returns the checkpoint for records whose retention is over; nil: there are none.
 	expired() *Checkpoint
 	// remove removes the records of a durable checkpoint.

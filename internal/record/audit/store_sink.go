@@ -140,7 +140,7 @@ func (s *storeSink) flush() error {
 
 func (s *storeSink) keepsGroup() bool { return s.attempt != nil }
 
-func (s *storeSink) unsynced() time.Time {
+func (s *storeSink) oldestUnsynced() time.Time {
 	if s.attempt == nil {
 		return time.Time{}
 	}

@@ -67,9 +67,9 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 	return made, registry.AnchorEmpty(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
-// acknowledged is the error of a consent registry without records that this proxy has acknowledged, as after a restore:
-// withdrawals may be among them.
-func acknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
+// checkAcknowledged returns an error if the consent registry lacks records that this proxy has acknowledged, as it may
+// after a restore: the lost records may be withdrawals.
+func checkAcknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
 	if c.Consent == nil {
 		return nil
 	}

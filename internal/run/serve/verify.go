@@ -127,7 +127,7 @@ func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) 
 	if unsafe != nil && !errors.As(unsafe, new(*doctor.UnsafeTables)) {
 		return unsafe
 	}
-	if err := acknowledged(ctx, conn, v.config, t.Database.Name); err != nil {
+	if err := checkAcknowledged(ctx, conn, v.config, t.Database.Name); err != nil {
 		return err
 	}
 	if unsafe != nil {

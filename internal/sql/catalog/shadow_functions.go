@@ -78,7 +78,7 @@ const (
 	timestamptz = "pg_catalog.timestamptz"
 )
 
-var shadowFunctions = slices.Concat(describing, countsOfUse(), informationSchema, advisoryLocks())
+var shadowFunctions = slices.Concat(describing, countsOfUse(), informationSchema, advisoryLocks(), drawnNumbers)
 
 // describing stand for the functions that describe objects, and tell how large they are.
 var describing = []ShadowFunctionSpec{
@@ -209,6 +209,17 @@ func advisoryLocks() (out []ShadowFunctionSpec) {
 		}
 	}
 	return out
+}
+
+// drawnNumbers stand for the functions that tell which number a session has drawn: of sequences that number columns which
+// agents see and write. A name of any other sequence is as one from which nothing was drawn.
+var drawnNumbers = []ShadowFunctionSpec{
+	{Name: "currval", Args: []string{text}, Returns: bigint, Volatile: true,
+		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pg_catalog.to_regclass($1)::pg_catalog.oid))"},
+	{Name: "currval", Args: []string{regclass}, Returns: bigint, Volatile: true,
+		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number($1::pg_catalog.oid))"},
+	{Name: "lastval", Returns: bigint, Volatile: true,
+		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.last_number())"},
 }
 
 // InformationFunction is the function that a call of one of information_schema becomes. False: agents may not call it.

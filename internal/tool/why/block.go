@@ -327,8 +327,9 @@ func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded
 		return err
 	}
 	type subject struct {
-		ID                    *string
-		Self, Agreed, Guarded bool
+		ID *string
+		// the subject is the caller itself, has agreed, or has a guardian who has agreed
+		Self, Agreed, GuardianAgreed bool
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[subject])
 	if err != nil {
@@ -340,13 +341,13 @@ func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded
 			b.More = true
 			break
 		}
-		record := Record{Table: "subject", Key: []Value{{"id", s.ID}}, Holds: s.Self || s.Agreed || s.Guarded}
+		record := Record{Table: "subject", Key: []Value{{"id", s.ID}}, Holds: s.Self || s.Agreed || s.GuardianAgreed}
 		switch {
 		case s.Self:
 			record.Says = "it is the caller, who is not asked"
 		case s.Agreed:
 			record.Says = "a record of " + n.Record.Relation.Name.String() + " says that they agree"
-		case s.Guarded:
+		case s.GuardianAgreed:
 			record.Says = "a guardian has agreed, by a record of " + n.Record.Relation.Name.String()
 		case s.ID == nil:
 			record.Says = "nobody can agree for NULL"
