@@ -160,6 +160,8 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out " +
 				"of the policy, and let agents send its query themselves."))
 		return false
+	case counted.Only && meansVisibleRows(first.ref):
+		j.reject(j.ref.start, "no row of it shows one by one")
 	case first.ref.fragment.aggregate == nil:
 		j.reject(j.ref.start, "%s has only the rows that show one by one", j.ref.name.SQL())
 	case len(tree.Stmts) != 1:

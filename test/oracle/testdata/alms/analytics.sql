@@ -125,7 +125,7 @@ SELECT count(*), count(DISTINCT what) FROM ONLY event;
 SELECT e.id, e.subject, e.data FROM event_mail e ORDER BY e.id;
 SELECT c.id, c.seconds, make_interval(secs => c.seconds) FROM event_call c ORDER BY 1;
 SELECT what, (data -> 'n')::int % 7 AS k, count(*) FROM event WHERE data IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2;
-SELECT question, count(*), round(avg(score), 1) FROM (SELECT * FROM survey) s GROUP BY question ORDER BY question;
+SELECT question, count(*), round(avg(score), 1) FROM survey AS visible_s GROUP BY question ORDER BY question;
 SELECT id, person, day, score FROM survey ORDER BY id;
 SELECT d.id, d.body, p.title FROM digest d CROSS JOIN LATERAL unnest(d.posts) x LEFT JOIN "Post" p ON p.id = x ORDER BY 1, 3;
 SELECT d.id FROM digest d WHERE d.posts @> ARRAY[(SELECT min(id) FROM "Post")] ORDER BY 1;

@@ -95,7 +95,7 @@ SELECT a.name, b.name, k.since FROM household_link k JOIN member a ON a.id = k.a
 SELECT id, rates[1], array_length(rates, 1), (SELECT max(r) FROM unnest(rates) r) AS top FROM member ORDER BY id LIMIT 15;
 SELECT to_char(birthday, 'FMMonth') AS m, count(*) FROM member GROUP BY 1 ORDER BY 2 DESC, 1;
 SELECT id, airport, at, severity FROM incident ORDER BY id;
-SELECT airport, count(*), avg(severity) FROM (SELECT * FROM incident) i GROUP BY airport ORDER BY 1;
+SELECT airport, count(*), avg(severity) FROM incident AS visible_i GROUP BY airport ORDER BY 1;
 SELECT id, basis, (price).value, (price).currency, valid FROM fare ORDER BY (price).value DESC, id LIMIT 20;
 SELECT (price).currency, min((price).value), max((price).value), count(*) FROM fare WHERE rules ->> 'refund' = 'true' GROUP BY 1 ORDER BY 1;
 SELECT id, basis FROM ONLY fare WHERE valid @> DATE '2026-02-01' ORDER BY id;

@@ -87,5 +87,5 @@ SELECT c.relname, i.inhparent::regclass FROM pg_inherits i JOIN pg_class c ON c.
 UPDATE trip SET vehicle_id = 113 WHERE false;
 SELECT * FROM telemetry.reading_q1_speed TABLESAMPLE SYSTEM (100);
 EXPLAIN SELECT * FROM trip;
-SELECT currval('trip_id_seq');
+SELECT nextval('trip_id_seq');
 INSERT INTO asset (id, household_id, place) VALUES (1000, 'h2', 'a');

@@ -79,7 +79,7 @@ SELECT x.a, x.b, y.b AS shared FROM dna."match" x JOIN dna."match" y ON y.a = x.
 SELECT * FROM kin ORDER BY a, b;
 SELECT percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY cm) AS q, stddev_samp(cm)::numeric(9,3), regr_slope(cm, 1 + length(note)), corr(cm, n) FROM (SELECT *, row_number() OVER (ORDER BY a, b) AS n FROM dna."match") x;
 SELECT a, range_agg(span) - range_agg(int8range(1020, 1040)) AS rest FROM dna.segment GROUP BY a ORDER BY a;
-SELECT region, count(*), avg(percent)::numeric(9,2) FROM (SELECT * FROM dna.origin) o GROUP BY region ORDER BY region;
+SELECT region, count(*), avg(percent)::numeric(9,2) FROM dna.origin AS visible_o GROUP BY region ORDER BY region;
 SELECT t.id, t.subject, t.members, count(r.*) AS replies, max(r.at) FROM thread t LEFT JOIN reply r ON r.thread = t.id GROUP BY t.id ORDER BY t.id;
 WITH RECURSIVE tree AS (SELECT thread, no, parent, body, ARRAY[no] AS path FROM reply WHERE parent IS NULL UNION ALL SELECT r.thread, r.no, r.parent, r.body, path || r.no FROM reply r JOIN tree t ON (t.thread, t.no) = (r.thread, r.parent)) SELECT thread, lpad('', cardinality(path) * 2, '-') || body FROM tree ORDER BY thread, path;
 SELECT thread, no, at, at - lag(at) OVER (PARTITION BY thread ORDER BY at) AS gap FROM reply WHERE (at, thread) > ('2024-02-05', 3) ORDER BY at, thread LIMIT 15;
@@ -137,4 +137,4 @@ COPY dna."match" (a, b, cm) TO STDOUT;
 COPY "Überlieferung_der_Familie_und_ihrer_Häuser_nach_Herkunft_Ab" TO STDOUT (DELIMITER '|', NULL '~');
 BEGIN; DECLARE "my cur" SCROLL CURSOR FOR SELECT id, surname FROM "Person" ORDER BY id; FETCH 3 FROM "my cur"; MOVE FORWARD 5 IN "my cur"; FETCH PRIOR FROM "my cur"; CLOSE "my cur"; COMMIT;
 PREPARE ps (integer, ltree, text[], daterange) AS SELECT id FROM "Person" WHERE no > $1 AND "birthPlace" <@ $2 AND surname = ANY ($3) AND born && $4 ORDER BY id; EXECUTE ps (1, 'no', '{Smith,Holm,Berg}', '[1700-01-01,1990-01-01)'); DEALLOCATE ps;
-SELECT area, date_trunc('quarter', tested) AS q, score.n FROM (SELECT * FROM dna.origin) o CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT * FROM dna.origin) i WHERE i.area = o.area) score ORDER BY 1, 2, 3;
+SELECT area, date_trunc('quarter', tested) AS q, score.n FROM (SELECT * FROM dna.origin) o CROSS JOIN LATERAL (SELECT count(*) AS n FROM dna.origin AS visible_i WHERE visible_i.area = o.area) score ORDER BY 1, 2, 3;

@@ -84,7 +84,7 @@ SELECT id, encode(wave, 'base64'), spans, lang, words, caption FROM clip ORDER B
 SELECT count(c.id), count(*) FILTER (WHERE r.revoked_at IS NULL) FROM clip c JOIN release r ON r.id = c.release_id WHERE r.decision = 'GRANTED';
 SELECT c.id FROM clip c WHERE words @> 'b'::text ORDER BY id;
 SELECT id, reader, topic, at, score, note FROM answer ORDER BY id;
-SELECT topic, max(score), min(at) FROM (SELECT * FROM answer) a GROUP BY topic ORDER BY topic;
+SELECT topic, max(score), min(at) FROM answer AS visible_a GROUP BY topic ORDER BY topic;
 SELECT day, amount, sum(amount) OVER (ORDER BY day, id) AS running, bits, paid_from, host(paid_from), receipt FROM expense ORDER BY day, id;
 SELECT cat, sum(amount), avg(amount::numeric)::numeric(9,2), bit_count(bit_or(bits)) FROM expense GROUP BY cat ORDER BY cat;
 SELECT (xpath('/r/@n', receipt))[1]::text AS n, meta ->> 'shop' AS shop, meta -> 'vat' FROM expense WHERE receipt IS NOT NULL ORDER BY id;

@@ -182,9 +182,9 @@ SELECT * FROM card ORDER BY id;
 SELECT id, photos, jsonb_array_length(interests) FROM card WHERE interests @> '[{"name": "Running"}]' ORDER BY id;
 SELECT * FROM region_overview ORDER BY code NULLS LAST;
 SELECT r.code, r.name, r.tz, r.opened, timestamp '2026-06-01 12:00' AT TIME ZONE r.tz, justify_hours(r.launch_hours) FROM region r ORDER BY r.code;
-SELECT count(*), sum(level) FROM (SELECT * FROM mood) AS mood;
+SELECT count(*), sum(level) FROM mood AS visible_mood;
 SELECT week, level, stream FROM mood ORDER BY week, id;
-SELECT date_trunc('month', v.week) AS m, round(avg(v.level), 2) FROM (SELECT week, level FROM mood) v GROUP BY 1 ORDER BY 1;
+SELECT date_trunc('month', week) AS m, round(avg(level), 2) FROM mood AS visible_v GROUP BY 1 ORDER BY 1;
 SELECT max(version), count(*) FROM schema_migrations;
 -- writes, cursors, COPY, prepared statements
 BEGIN; INSERT INTO diary (slug, body, tags) VALUES ('new-1', 'a fresh note', '{x}') RETURNING slug, owner, word_count, pinned; ROLLBACK;
