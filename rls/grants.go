@@ -86,6 +86,7 @@ var policyFunctions = []string{
 	"pgconsent_signed.estimate_rows(pg_catalog.text)", "pgconsent_signed.harden_plan()",
 	"pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool)", "pgconsent_signed.last_number()",
 	"pgconsent_signed.number_or_error(pg_catalog.int8)", "pgconsent_signed.drawn_number(pg_catalog.oid)",
+	"pgconsent_signed.sequence_named(pg_catalog.text)",
 	"pgconsent_signed.current_catalog()", "pgconsent_signed.row_is_current(pg_catalog.xid, pg_catalog.bool)",
 	"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
 	"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",

@@ -392,6 +392,11 @@ REVOKE ALL ON FUNCTION pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.boo
 CREATE FUNCTION pgconsent_signed.drawn_number(sequence pg_catalog.oid) RETURNS pg_catalog.int8
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  -- Of what is no sequence has_sequence_privilege would say so, and by that, that a hidden relation is there.
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) sequence
+    AND c.relkind OPERATOR(pg_catalog.=) 'S') THEN
+    RETURN NULL;
+  END IF;
   IF NOT pg_catalog.has_sequence_privilege(sequence, 'USAGE') OR NOT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
     WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
       AND d.objid OPERATOR(pg_catalog.=) sequence AND d.refclassid OPERATOR(pg_catalog.=) d.classid
@@ -404,6 +409,16 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
   RETURN NULL;
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.drawn_number(pg_catalog.oid) FROM PUBLIC;
+
+-- sequence_named is what a name means. NULL: there is nothing of that name, or in a schema that agents may not use.
+CREATE FUNCTION pgconsent_signed.sequence_named(name pg_catalog.text) RETURNS pg_catalog.oid
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE AS $$
+BEGIN
+  RETURN pg_catalog.to_regclass(name)::pg_catalog.oid;
+EXCEPTION WHEN insufficient_privilege THEN
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.sequence_named(pg_catalog.text) FROM PUBLIC;
 
 -- number_or_error is a number that was drawn, or PostgreSQL's error where there is none.
 CREATE FUNCTION pgconsent_signed.number_or_error(number pg_catalog.int8) RETURNS pg_catalog.int8

@@ -215,7 +215,7 @@ func advisoryLocks() (out []ShadowFunctionSpec) {
 // agents see and write. A name of any other sequence is as one from which nothing was drawn.
 var drawnNumbers = []ShadowFunctionSpec{
 	{Name: "currval", Args: []string{text}, Returns: bigint, Volatile: true,
-		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pg_catalog.to_regclass($1)::pg_catalog.oid))"},
+		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number(pgconsent_signed.sequence_named($1)))"},
 	{Name: "currval", Args: []string{regclass}, Returns: bigint, Volatile: true,
 		Query: "SELECT pgconsent_signed.number_or_error(pgconsent_signed.drawn_number($1::pg_catalog.oid))"},
 	{Name: "lastval", Returns: bigint, Volatile: true,
