@@ -39,10 +39,10 @@ func meansVisibleRows(ref *reference) bool {
 // groupedTable returns the table some of whose rows count in groups only, if a reference reads rows of one: the table
 // itself, a part of it, or a view over it.
 func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) {
-	if ref.fragment == nil || ref.fragment.aggregate != nil {
-		if ref.fragment == nil {
-			return catalog.Name{}, nil
-		}
+	switch {
+	case ref.fragment == nil:
+		return catalog.Name{}, nil
+	case ref.fragment.aggregate != nil:
 		return ref.name, ref.fragment.aggregate
 	}
 	for _, tables := range [][]catalog.Name{ref.fragment.partOf, ref.fragment.viewTables} {
@@ -57,11 +57,11 @@ func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) 
 
 // noteAggregation notes a SELECT that aggregates over such a table, itself or through sub-selects and WITH queries.
 // singleRowReads are the reads in it. An aggregate over the rows that show would look like one over the table.
-func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRows []*reference) {
-	if len(singleRows) == 0 || !w.isGrouped(s) {
+func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRowReads []*reference) {
+	if len(singleRowReads) == 0 || !w.isGrouped(s) {
 		return
 	}
-	noted := aggregation{query: s, ref: singleRows[0]}
+	noted := aggregation{query: s, ref: singleRowReads[0]}
 	if len(own.items) == 1 && own.items[0].ref == noted.ref {
 		noted.item = own.items[0]
 	}

@@ -91,7 +91,7 @@ var checks = []check{
 	{"policies", "no row policy of others bears on our roles", checkPolicies},
 	{"views", "our views of protected tables belong to the reader", checkViews},
 	{"functions", "functions run with the rights they should", checkFunctions},
-	{"logins", "no login but the owners' reads protected tables past the proxy", checkLoginsBeside},
+	{"logins", "no login but the owners' reads protected tables past the proxy", checkDirectLogins},
 	{"reach", "nothing of others is in reach of agents", checkReach},
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},

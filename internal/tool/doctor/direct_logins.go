@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// checkLoginsBeside finds logins that are no owners of the configuration and read protected tables on the server itself,
+// checkDirectLogins finds logins that are no owners of the configuration and read protected tables on the server itself,
 // past the proxy. Row security lets them read every row, as before pgconsent. One may be an agent whose DSN was not
 // changed.
-func checkLoginsBeside(ctx context.Context, x *examination) ([]Finding, error) {
+func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 	if x.Owners == nil {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func checkLoginsBeside(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	for _, login := range logins {
-		found = append(found, Finding{"login_beside", Warning,
+		found = append(found, Finding{"direct_login", Warning,
 			fmt.Sprintf("%s can log in on the server and read %s past the proxy, every row of them", login, nameList(reads[login])),
 			"Where it is an agent's, give the agent a DSN of the proxy, and REVOKE SELECT. Where it is the application's, list it " +
 				"under owners, so that it passes through the proxy, or leave it as it is."})

@@ -9,7 +9,7 @@ import (
 )
 
 // A login that could read protected tables without the proxy is told, with the tables; owners and others are not.
-func TestLoginsBesideTheProxy(t *testing.T) {
+func TestDirectLogins(t *testing.T) {
 	db := safe(t)
 	defer pgtest.Lock(t, "roles")()
 	conn := db.Connect(t, "postgres")
@@ -30,7 +30,7 @@ func TestLoginsBesideTheProxy(t *testing.T) {
 		s.Owners = owners
 		out := ""
 		for _, f := range examine(t, db, s) {
-			if f.ID == "login_beside" && f.Severity == doctor.Warning && strings.HasPrefix(f.What, "beside_") {
+			if f.ID == "direct_login" && f.Severity == doctor.Warning && strings.HasPrefix(f.What, "beside_") {
 				out += f.What + "\n"
 			}
 		}
