@@ -93,7 +93,9 @@ func TestInit(t *testing.T) {
 			}
 			config := filepath.Join(dir, "pgconsent.yaml")
 			text, err := os.ReadFile(config)
-			if elsewhere := name == "profiles" || name == "supabase"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
+			elsewhere := name == "profiles" || name == "supabase"
+			said := strings.Contains(string(text), "Tables of auth are listed as well")
+			if err != nil || said != elsewhere {
 				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
 			}
 			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
