@@ -53,6 +53,12 @@ func (r *requests) bind(body []byte) error {
 		return nil
 	}
 	st.verdict = v
+	if r.discardsBehindEnd(v) {
+		if _, err := r.resumeGroup(); err != nil {
+			return err
+		}
+	}
+	r.group.ended = false
 	v, upstream, ok := r.statementForBind(e, st, name, rest)
 	if !ok {
 		return nil

@@ -106,5 +106,6 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	}
 	r.group.executes++
 	r.group.dropsSeal = n.dropsSeal
-	r.group.endsTx = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
+	r.group.ended = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
+	r.group.endsTx = r.group.ended
 }

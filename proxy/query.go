@@ -79,6 +79,11 @@ func (r *requests) query(body []byte) error {
 		r.refuse(e, v.Refusal, v, r.decider.Record(v))
 		return nil
 	}
+	if r.discardsBehindEnd(v) {
+		if _, err := r.resumeGroup(); err != nil {
+			return err
+		}
+	}
 	if r.implicitBlocks && r.group.executes > 0 {
 		r.group.executes = 0
 		r.refuse(e, queryBehindExecuteError(), v, nil)
@@ -130,7 +135,7 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 	r.snapshots.addCursors(e, n)
 	r.batch.out = appendQuery(r.batch.out, text)
 	r.batch.add(start, e)
-	r.group.executes = 0
+	r.group.executes, r.group.ended = 0, false
 	if hasCopyIn(v) {
 		r.copyFrom = e
 	}

@@ -31,6 +31,7 @@ type messageGroup struct {
 	number    uint64 // counts Syncs
 	executes  int    // its Execute messages; a Query ends the count as well
 	endsTx    bool   // its last message ends the transaction
+	ended     bool   // its last Execute ends the transaction, and no portal was bound since
 	dropsSeal bool   // its last message takes the seal away
 }
 
@@ -91,7 +92,7 @@ func (r *requests) stageInput(in *input, open *openMessages) (over bool, err err
 		var last bool
 		if in.over > 0 {
 			r.retry.giveUp()
-			r.refuseTooLong(typ, in.over)
+			err = r.refuseTooLong(typ, in.over)
 		} else {
 			r.retry.add(typ, body)
 			last, err = r.handle(typ, body)
@@ -157,8 +158,8 @@ func (r *requests) finishBatch(err error) error {
 // handle stages one message of the client. It tells whether it was the last one.
 func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	r.snapshots.begin(len(r.batch.items) > 0)
-	if r.isBehindEnd(typ) {
-		return false, nil
+	if refused, err := r.beginBehindEnd(typ); refused || err != nil {
+		return false, err
 	}
 	switch typ {
 	case 'Q':
@@ -196,27 +197,6 @@ func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	return false, err
 }
 
-// isBehindEnd refuses a message behind one that ends its transaction, or takes the seal away, where a transaction would
-// begin without a seal that is good for it.
-func (r *requests) isBehindEnd(typ byte) (refused bool) {
-	switch typ {
-	case 'Q', 'P', 'B', 'D', 'E':
-	default:
-		return false
-	}
-	if behind := r.group.endsTx && (r.group.dropsSeal || r.seal.isTooOld()); !behind {
-		r.group.endsTx = false
-		return false
-	}
-	if typ == 'Q' {
-		r.group.endsTx, r.group.dropsSeal = false, false
-		r.refuse(&queryEntry{}, endAloneError(), nil, nil)
-	} else {
-		r.refuse(&describeEntry{object: 'S'}, endAloneError(), nil, nil)
-	}
-	return true
-}
-
 // maxText is how long the text of a Query or a Parse may be, in bytes.
 func (r *requests) maxText() int {
 	if most := r.server.config.MaxText; most > 0 {
@@ -226,16 +206,18 @@ func (r *requests) maxText() int {
 }
 
 // refuseTooLong refuses a message that was not read.
-func (r *requests) refuseTooLong(typ byte, size int) {
+func (r *requests) refuseTooLong(typ byte, size int) error {
 	r.snapshots.begin(len(r.batch.items) > 0)
-	switch {
-	case r.isBehindEnd(typ):
-	case typ == 'Q':
+	if refused, err := r.beginBehindEnd(typ); refused || err != nil {
+		return err
+	}
+	if typ == 'Q' {
 		r.refuse(&queryEntry{}, tooLongError(size, r.maxText()), nil, nil)
 		r.ledger.dropUnnamedPortal()
-	default:
-		r.refuse(&describeEntry{object: 'S'}, tooLongError(size, r.maxText()), nil, nil)
+		return nil
 	}
+	r.refuse(&describeEntry{object: 'S'}, tooLongError(size, r.maxText()), nil, nil)
+	return nil
 }
 
 // stageFlush stages a Flush, to which there is no answer.

@@ -92,9 +92,14 @@ func (r *requests) renewSeal() (bool, error) {
 
 // sendSeal sends the messages that set a seal, and returns the SQLSTATE of the server's error, or "".
 func (r *requests) sendSeal(setting, value string) (sqlstate.Code, error) {
+	return r.sendOwn([]entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}}, sealMessages(setting, value))
+}
+
+// sendOwn sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's error, or "".
+func (r *requests) sendOwn(entries []entry, messages []byte) (sqlstate.Code, error) {
 	sync := &syncEntry{}
 	sync.done = make(chan struct{})
-	entries := []entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}, sync}
+	entries = append(entries, sync)
 	for _, e := range entries {
 		e.base().own = true
 	}
@@ -103,7 +108,7 @@ func (r *requests) sendSeal(setting, value string) (sqlstate.Code, error) {
 	} else if len(skipped) > 0 {
 		return "", lost(errors.New("the seal would be skipped"))
 	}
-	if _, err := r.upstream.Write(sealMessages(setting, value)); err != nil {
+	if _, err := r.upstream.Write(appendSync(messages)); err != nil {
 		return "", r.awaitEnd(err)
 	}
 	timeout := time.NewTimer(sealWait)
@@ -118,6 +123,7 @@ func (r *requests) sendSeal(setting, value string) (sqlstate.Code, error) {
 	}
 }
 
+// sealMessages are the messages that set a seal, without their Sync.
 func sealMessages(setting, value string) []byte {
 	out := appendClose(nil, 'S', sealName)
 	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // text, text
@@ -130,8 +136,7 @@ func sealMessages(setting, value string) []byte {
 	p = append(p, value...)
 	p = append(p, 0, 0) // results in text format
 	out = appendBind(out, sealName, sealName, p)
-	out = appendExecute(out, sealName, 0)
-	return appendSync(out)
+	return appendExecute(out, sealName, 0)
 }
 
 // refuseOutdated refuses the messages up to end that were decided under fewer rights than the seal stands for, and are
@@ -173,19 +178,12 @@ func decidedBeforeError() *sqlstate.Error {
 		WithHint("The statement was decided a moment before. Try it again.")
 }
 
-func endAloneError() *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
-		"no transaction can begin here: the session's identity has to be renewed first").
-		WithHint("Send COMMIT or ROLLBACK in a message of its own, with a Sync after it in a pipeline, when a " +
-			"transaction has lasted long.")
-}
-
 // discardInTxError is the refusal of DISCARD ALL where the seal, which it takes away, could not be set again.
 func discardInTxError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
 		"DISCARD ALL cannot run inside a transaction block").
-		WithHint("It takes the session's identity away, which pgconsent sets again before the next transaction. In a " +
-			"pipeline, send it with a Sync of its own.")
+		WithHint("End the transaction first. In a pipeline, send it first, or behind a Sync or a COMMIT. RESET ALL works " +
+			"anywhere.")
 }
 
 func sealExpiredError() *sqlstate.Error {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -197,38 +198,64 @@ func TestResets(t *testing.T) {
 			t.Errorf("%s: %s, want %s", step.sql, a, step.want)
 		}
 	}
-	p = c.StartPipeline(ctx)
-	for _, sql := range []string{`RESET ALL`, count, `SHOW TimeZone`} {
-		p.SendQueryParams(sql, nil, nil, nil, nil)
-	}
-	if err := p.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	var answered []string
-	for len(answered) < 3 {
-		r, err := p.GetResults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rr, ok := r.(*pgconn.ResultReader); ok {
-			read := rr.Read()
-			row := read.CommandTag.String()
-			if len(read.Rows) > 0 {
-				row = string(read.Rows[0][0])
-			}
-			answered = append(answered, row)
+	for _, reset := range []string{`RESET ALL`, `DISCARD ALL`} {
+		harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'`)
+		answered := inOneGroup(t, c, reset, count, `SHOW TimeZone`)
+		if len(answered) != 3 || answered[0] != reset && answered[0] != "RESET" || !strings.Contains(want, "\n"+answered[1]+"\n") || answered[2] != "UTC" {
+			t.Errorf("behind %s in a pipeline: %v", reset, answered)
 		}
 	}
-	if answered[0] != "RESET" || !strings.Contains(want, "\n"+answered[1]+"\n") || answered[2] != "UTC" {
-		t.Errorf("behind RESET ALL in a pipeline: %v", answered)
-	}
-	if err := p.Close(); err != nil {
+	if _, err := c.Prepare(ctx, "wire", count, nil); err != nil {
 		t.Fatal(err)
+	}
+	if answered := inOneGroup(t, c, `BEGIN`, count, `COMMIT`, `DISCARD ALL`, `EXECUTE wire`, count); len(answered) != 5 ||
+		answered[3] != "DISCARD ALL" || answered[4] != "26000" {
+		t.Errorf("behind COMMIT and DISCARD ALL in a pipeline: %v", answered)
 	}
 	if got := harness.Ask(c, count).String(); got != want {
 		t.Errorf("at the end: %s", got)
 	}
 	in.noMarker(t)
+}
+
+// inOneGroup sends statements with one Sync behind them, and returns the first value of each or its command tag, up to
+// the first error, whose SQLSTATE it returns.
+func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answered []string) {
+	t.Helper()
+	p := c.StartPipeline(context.Background())
+	for _, sql := range statements {
+		p.SendQueryParams(sql, nil, nil, nil, nil)
+	}
+	if err := p.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		r, err := p.GetResults()
+		var server *pgconn.PgError
+		switch rr, isResult := r.(*pgconn.ResultReader); {
+		case errors.As(err, &server):
+			answered = append(answered, server.Code)
+		case err != nil:
+			t.Fatal(err)
+		case isResult:
+			read := rr.Read()
+			if answer := read.CommandTag.String(); read.Err != nil {
+				if errors.As(read.Err, &server) {
+					answer = server.Code
+				}
+				answered = append(answered, answer)
+			} else if len(read.Rows) > 0 {
+				answered = append(answered, string(read.Rows[0][0]))
+			} else {
+				answered = append(answered, answer)
+			}
+		default: // the Sync
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return answered
+		}
+	}
 }
 
 // A new key: sessions go on, and the old key is gone when no seal is left that it verifies.

@@ -208,7 +208,6 @@ func broken(t transcript) int {
 //   - nothing but rows may come while a COPY runs: the server could have failed at one of them a moment before;
 //   - a key is there already: COPY into a view looks at each row, COPY into a table when it has some;
 //   - nobody knows how old what a portal sees is, that was run to its end before;
-//   - no transaction can begin, behind a DISCARD ALL in the same group;
 //   - a Query stands behind an Execute without a Sync, where the server makes a block of what does (18);
 //   - there is no such portal or cursor, in a transaction that has failed: a Bind or a Query that fails leaves one, as far as it came.
 func (st *stage) cut(s sequence, t transcript) int {
@@ -224,8 +223,7 @@ func (st *stage) cut(s sequence, t transcript) int {
 			failed = a.text == "Z E"
 		case a.typ != 'E':
 		case changes && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"),
-			strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw,
-				"no transaction can begin here"), strings.Contains(a.raw, "a Query behind an Execute without a Sync"),
+			strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw, "a Query behind an Execute without a Sync"),
 			strings.Contains(a.raw, "C40001\x00Mcould not serialize access: it is not known"),
 			i > 0 && t.answers[i-1].typ == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00"):
 			return i
