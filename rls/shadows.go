@@ -46,7 +46,15 @@ JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 WHERE i.indexprs IS NULL AND i.indpred IS NULL
   AND i.indexrelid NOT IN (SELECT h.indexrelid FROM pgconsent.narrowed AS w `+
 		`JOIN pg_catalog.pg_index AS h ON h.indrelid = w.attrelid
-    WHERE w.hidden AND w.attnum = ANY (h.indkey::pg_catalog.int2[]))`)
+    WHERE w.hidden AND w.attnum = ANY (h.indkey::pg_catalog.int2[]))
+UNION ALL
+SELECT q.oid, n.nspname, q.relname
+FROM `+tables.relations()+`
+JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = c.oid
+JOIN pg_catalog.pg_class AS q ON q.oid = d.objid
+WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') AND q.relkind = 'S'
+  AND q.relnamespace = c.relnamespace
+  AND (d.refobjid, d.refobjsubid) NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w)`)
 	view(why, "shown_constraint", shownConstraint)
 	view(why, "shown_type", `SELECT t.oid
 FROM pg_catalog.pg_type AS t

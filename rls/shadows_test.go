@@ -142,6 +142,7 @@ func TestShadowsTellNothing(t *testing.T) {
 		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",
 		"CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE SEQUENCE hidden_sequence",
+		"ALTER TABLE memory_edges ADD hidden_n serial",
 		"CREATE VIEW hidden_view AS SELECT 'sekret view' AS a",
 		"CREATE SCHEMA hidden_schema",
 		"ALTER TABLE memories ADD COLUMN c text DEFAULT 'sekret default', ADD CHECK (title <> 'sekret check')",

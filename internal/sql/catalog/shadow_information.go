@@ -64,6 +64,25 @@ var information = []Shadow{
 FROM pgconsent_catalog.pg_namespace AS n`,
 	},
 	{
+		// As in the original without those of identity columns, which it leaves out, but of all that agents see: they have
+		// rights on few.
+		Source: infoSchema("sequences"),
+		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS sequence_catalog,
+  n.nspname::information_schema.sql_identifier AS sequence_schema,
+  c.relname::information_schema.sql_identifier AS sequence_name,
+  pg_catalog.format_type(s.seqtypid, NULL)::information_schema.character_data AS data_type,
+  information_schema._pg_numeric_precision(s.seqtypid, -1)::information_schema.cardinal_number AS numeric_precision,
+  2::information_schema.cardinal_number AS numeric_precision_radix,
+  0::information_schema.cardinal_number AS numeric_scale,
+  s.seqstart::information_schema.character_data AS start_value,
+  s.seqmin::information_schema.character_data AS minimum_value,
+  s.seqmax::information_schema.character_data AS maximum_value,
+  s.seqincrement::information_schema.character_data AS increment,
+  CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END::information_schema.yes_or_no AS cycle_option` + shownSequences + `
+WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend AS d WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+  AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'i'::pg_catalog."char")`,
+	},
+	{
 		// The original leaves out views on which the role has no right, and agents have theirs on copies.
 		Source: infoSchema("views"),
 		Query: `SELECT pg_catalog.current_database()::information_schema.sql_identifier AS table_catalog,

@@ -8,8 +8,8 @@ import (
 // The rows a shadow shows are told by views of schema pgconsent, which migrate makes from the policy:
 //
 //	shown_table(oid, nspname, relname)  relations: those of the policy, composite types, the catalogs
-//	shown(oid, nspname, relname)    the same and the indexes, but those with expressions or conditions, which clients would
-//	                                print
+//	shown(oid, nspname, relname)    the same, the indexes, but those with expressions or conditions, which clients would
+//	                                print, and the sequences that belong to columns which agents see as they are
 //	shown_constraint(oid)           keys, foreign keys and NOT NULL of such relations, but those of hidden columns
 //	shown_type(oid)                 types: all but the row types of other relations
 //	waiting(attrelid, attnum, attname, nspname, relname) columns of relations since pgconsent migrate
@@ -64,13 +64,13 @@ var shadows = slices.Concat(filtered, information, whole(
 	"pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_init_privs", "pg_largeobject_metadata",
 	"pg_locks", "pg_parameter_acl", "pg_policies", "pg_policy", "pg_prepared_xacts", "pg_publication",
 	"pg_publication_namespace", "pg_publication_rel", "pg_publication_tables", "pg_rewrite", "pg_rules", "pg_seclabel",
-	"pg_seclabels", "pg_sequence", "pg_sequences", "pg_shdepend", "pg_shdescription", "pg_shseclabel",
+	"pg_seclabels", "pg_shdepend", "pg_shdescription", "pg_shseclabel",
 	"pg_stat_activity", "pg_stat_all_indexes", "pg_stat_all_tables", "pg_stat_database", "pg_stat_user_indexes",
 	"pg_stat_user_tables", "pg_statio_all_indexes", "pg_statio_all_tables", "pg_statio_user_indexes",
 	"pg_statio_user_tables", "pg_statistic_ext", "pg_stats", "pg_stats_ext", "pg_subscription",
 	"pg_subscription_rel", "pg_trigger", "pg_user_mappings",
 ), empty(infoSchema,
-	"check_constraint_routine_usage", "check_constraints", "sequences", "triggered_update_columns", "triggers",
+	"check_constraint_routine_usage", "check_constraints", "triggered_update_columns", "triggers",
 	"view_column_usage", "view_routine_usage", "view_table_usage",
 ))
 
@@ -212,6 +212,18 @@ var filtered = []Shadow{
   pgconsent_catalog.pg_get_viewdef(c.oid) AS definition` + relationsOfKind("m"),
 	},
 	{
+		Source: pgCatalog("pg_sequence"), Where: "t.seqrelid" + shownRelation,
+		Keep: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
+	},
+	{
+		// The last value counts rows that agents do not see.
+		Source: pgCatalog("pg_sequences"),
+		Query: `SELECT n.nspname AS schemaname, c.relname AS sequencename, pg_catalog.pg_get_userbyid(c.relowner) AS sequenceowner,
+  s.seqtypid::pg_catalog.regtype AS data_type, s.seqstart AS start_value, s.seqmin AS min_value, s.seqmax AS max_value,
+  s.seqincrement AS increment_by, s.seqcycle AS cycle, s.seqcache AS cache_size, NULL::pg_catalog.int8 AS last_value` +
+			shownSequences,
+	},
+	{
 		Source: pgCatalog("pg_indexes"),
 		Query: `SELECT n.nspname AS schemaname, c.relname AS tablename, i.relname AS indexname, NULL::pg_catalog.name AS tablespace,
   pgconsent_catalog.pg_get_indexdef(i.oid) AS indexdef
@@ -229,6 +241,11 @@ func relationsOfKind(kind string) string {
 FROM pgconsent_catalog.pg_class AS c JOIN pgconsent_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE c.relkind OPERATOR(pg_catalog.=) '` + kind + `'::pg_catalog."char"`
 }
+
+// shownSequences are the sequences c that agents see, with what is fixed of them as s, and their schemas n.
+const shownSequences = `
+FROM pgconsent_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.seqrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace`
 
 // masked is an attribute of a masked column, whose type may be another: that of the view's column.
 func masked(attribute string) string {
