@@ -2,37 +2,39 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// The sources of an access: how a statement gets the rows.
+// The sources of an access: by which kind of columns, or by which command, a statement gets at the rows.
 const (
-	// the statement uses only columns that the policy calls metadata of the object, or none: it counts rows
-	Metadata   = "metadata"
-	Structured = "structured" // the statement uses other columns
-	Vector     = "vector"     // the statement uses an embedding, or measures likeness
-	Writes     = "write"      // the statement writes rows
-	Calls      = "function"   // the statement calls a function, and the policy does not say what the function reads
+	// the statement uses only columns that the policy calls metadata of the object, or it uses no column and counts rows
+	SourceMetadata   = "metadata"
+	SourceStructured = "structured" // the statement uses columns that are neither metadata nor embeddings
+	SourceVector     = "vector"     // the statement uses an embedding, or measures likeness
+	SourceWrite      = "write"      // the statement writes rows
+	SourceFunction   = "function"   // the statement calls a function, and the policy does not say what the function reads
 )
 
 // Access is one relation that a statement reads in one way.
 type Access struct {
 	Relation catalog.Name `json:"relation"`
-	Columns  []string     `json:"columns"` // the columns that are used; nil: all
+	Columns  []string     `json:"columns"` // the columns that the statement uses; nil: all
 	Source   string       `json:"source"`  // metadata, structured, vector, write or function
 	ByKey    bool         `json:"by_key"`  // the statement compares the whole primary key with constants or parameters
 	Written  bool         `json:"written,omitempty"`
 
-	// the names that the statement gives the relation, if they differ from its own
+	// the names that the statement gives the relation, if they differ from the relation's own name
 	Aliases []string `json:"as,omitempty"`
-	Through []string `json:"through,omitempty"` // the views and functions that read it
-	Output  bool     `json:"output,omitempty"`  // the result depends on its columns, not only its conditions
-	// at every mention, a column of a key of the relation equals a column of another table
-	Joined bool `json:"joined,omitempty"`
+	// the views and functions through which the statement reads the relation
+	Through []string `json:"through,omitempty"`
+	// the values in the result depend on the relation's columns; false: only the conditions do
+	AffectsOutput bool `json:"output,omitempty"`
+	// at every mention, the statement compares a key column of the relation with a column of another table
+	JoinedByKey bool `json:"joined,omitempty"`
 }
 
 // Statement is a statement as contracts judge it.
 type Statement struct {
 	Tag             string // SELECT, INSERT …
 	Accesses        []Access
-	NamedStatements []string // the texts of the statements of the policy that this statement is
+	NamedStatements []string // the texts of those statements named in the policy that this statement is equal to
 	PlainSelect     bool     // the statement is SELECT columns FROM tables, with at most joins, conditions and an order
 	// the statement is a plain SELECT that names one table once; known if the policy records keys of rows
 	SingleTable bool

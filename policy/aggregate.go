@@ -11,29 +11,30 @@ import (
 // divide the rows into cells: the rows with the same value in each dimension. A cell counts as a whole or not at all.
 // Package rls writes the SQL for it.
 type Aggregate struct {
-	Rows       predicate.Node // the rows that count besides those that show
-	Only       bool           // no row shows one by one: rows: none
-	Subject    string         // the column that names the person whom a row is about
-	Minimum    int            // a cell of fewer subjects does not count
-	Share      int            // percent of a cell that one subject may have; cells beyond it do not count; 0: no bound
-	Dimensions []Dimension    // sorted by column
-	Measures   []Measure      // sorted by column
+	Rows         predicate.Node // the rows that count in aggregates besides the rows that agents see one by one
+	NoSingleRows bool           // agents see no row one by one: the policy says `rows: none`
+	Subject      string         // the column that names the person whom a row is about
+	MinSubjects  int            // a cell of fewer subjects does not count
+	// the largest share of a cell's rows, in percent, that one subject may have, or the cell does not count; 0: no bound
+	MaxSharePercent int
+	Dimensions      []Dimension // the dimensions, sorted by column
+	Measures        []Measure   // the measures, sorted by column
 }
 
 // Dimension is a column by which agents may group rows and choose groups.
 type Dimension struct {
-	Column string
-	Type   string
-	OID    uint32 // the OID of the type
-	Unit   string // the finest unit of a date or time, in UTC; "": the column is of another type
-	Closed bool   // rows of a period that is not over do not count
+	Column          string
+	Type            string
+	OID             uint32 // the OID of the column's type
+	Unit            string // the finest unit of a date or time, in UTC; "": the column is of another type
+	OnlyPastPeriods bool   // rows of the current period, which is not over yet, do not count
 }
 
 // Measure is a number that agents may add up. A value outside the bounds counts as the bound.
 type Measure struct {
 	Column    string
 	Type      string
-	Low, High string // numbers
+	Low, High string // the bounds of the values, as decimal numbers
 }
 
 // Dimension returns the dimension of that column, or nil.
@@ -56,10 +57,12 @@ func (a *Aggregate) Measure(column string) *Measure {
 	return nil
 }
 
-// Units are the units to which agents may truncate the dimension: its own, and those that consist of whole ones.
-func (d *Dimension) Units() []string { return coarser[d.Unit] }
+// Units returns the units to which agents may truncate the dimension: its finest unit, and the units that consist of
+// whole finest units.
+func (d *Dimension) Units() []string { return unitsFrom[d.Unit] }
 
-var coarser = map[string][]string{
+// unitsFrom has for each unit of time the unit itself and the coarser units.
+var unitsFrom = map[string][]string{
 	"hour":    {"hour", "day", "week", "month", "quarter", "year"},
 	"day":     {"day", "week", "month", "quarter", "year"},
 	"week":    {"week"},
@@ -69,9 +72,9 @@ var coarser = map[string][]string{
 }
 
 func (a *Aggregate) describe(r *catalog.Relation) string {
-	out := fmt.Sprintf("%q %q %d %d", predicate.Policy(a.Rows, r), a.Subject, a.Minimum, a.Share)
+	out := fmt.Sprintf("%q %q %d %d", predicate.Policy(a.Rows, r), a.Subject, a.MinSubjects, a.MaxSharePercent)
 	for _, d := range a.Dimensions {
-		out += fmt.Sprintf(" %q %q %t", d.Column, d.Unit, d.Closed)
+		out += fmt.Sprintf(" %q %q %t", d.Column, d.Unit, d.OnlyPastPeriods)
 	}
 	return out + fmt.Sprintf(" %q", a.Measures)
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
+// aggregateCompiler compiles the section aggregate of tables.
 type aggregateCompiler struct {
 	*resolver
 	rules *ruleCompiler
 }
 
-// compile compiles the aggregate of a table. nil: it has none, or there was an error.
+// compile compiles the aggregate of a table. The result is nil if the table has none, or after an error.
 func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	r := t.Relation
 	c.checkNoRows(c.tables[r.Name].decl)
@@ -29,30 +30,30 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 		c.fail(decl.place, "say it of the table that it is a part of", "%s is a partition", r.Name)
 		return nil
 	}
-	out := &Aggregate{Only: c.tables[r.Name].decl.noRows != nil, Subject: decl.subject, Minimum: decl.minimum,
-		Share: decl.share}
+	out := &Aggregate{NoSingleRows: c.tables[r.Name].decl.noRows != nil, Subject: decl.subject, MinSubjects: decl.minimum,
+		MaxSharePercent: decl.share}
 	failed := len(c.errs)
 	c.rules.tablePath = append(c.rules.tablePath, r.Name)
-	c.rules.countsGroups = true
+	c.rules.inGroupRule = true
 	out.Rows = c.rules.compileBlock(decl.rows, r)
-	c.rules.countsGroups = false
+	c.rules.inGroupRule = false
 	c.rules.tablePath = c.rules.tablePath[:len(c.rules.tablePath)-1]
 	if _, open := out.Rows.(predicate.Open); open {
 		c.warn(decl.place, "every row of %s counts in aggregates, whoever it is about", r.Name)
 	}
 	c.subject(decl, r)
 	for _, d := range decl.dimensions {
-		out.Dimensions = append(out.Dimensions, c.dimension(d, decl, r))
+		out.Dimensions = append(out.Dimensions, c.compileDimension(d, decl, r))
 	}
 	for _, m := range decl.measures {
-		out.Measures = append(out.Measures, c.measure(m, decl, r))
+		out.Measures = append(out.Measures, c.compileMeasure(m, decl, r))
 	}
 	for _, m := range decl.measures {
 		if out.Dimension(m.column) != nil {
 			c.fail(m.place, "let it be one of them", "%s is a dimension and a measure", m.column)
 		}
 	}
-	c.singles(decl, r)
+	c.checkSingleRows(decl, r)
 	slices.SortFunc(out.Dimensions, func(a, b Dimension) int { return strings.Compare(a.Column, b.Column) })
 	slices.SortFunc(out.Measures, func(a, b Measure) int { return strings.Compare(a.Column, b.Column) })
 	if len(c.errs) > failed {
@@ -61,7 +62,7 @@ func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	return out
 }
 
-// checkNoRows refuses rows: none where no groups are declared, and beside what is about single rows.
+// checkNoRows refuses `rows: none` in a table without groups, and in a table with keys that need single rows.
 func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
 	switch {
 	case decl.noRows == nil:
@@ -75,7 +76,7 @@ func (c *aggregateCompiler) checkNoRows(decl tableDecl) {
 }
 
 func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {
-	column := c.ruleColumn(decl.subjectAt, r, decl.subject)
+	column := c.findRuleColumn(decl.subjectAt, r, decl.subject)
 	if column == nil {
 		return
 	}
@@ -85,9 +86,9 @@ func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {
 	}
 }
 
-// singles refuses dimensions and measures that would tell more about a row than its columns do. Rows that show count as
-// they are, also in a group of one: sum(pay) FILTER (WHERE dept = 'ceo') would be one person's pay.
-func (c *aggregateCompiler) singles(decl *aggregateDecl, r *catalog.Relation) {
+// checkSingleRows refuses dimensions and measures that would tell more about a single row than its columns do. A
+// visible row counts unmasked, also in a group of one: sum(pay) FILTER (WHERE dept = 'ceo') would be one person's pay.
+func (c *aggregateCompiler) checkSingleRows(decl *aggregateDecl, r *catalog.Relation) {
 	columns := c.tables[r.Name].decl.columns
 	if columns == nil || len(decl.accept) > 0 {
 		return
@@ -102,7 +103,7 @@ func (c *aggregateCompiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 		case i < 0:
 		case columns[i].byKey != nil:
 			what = "exists by key only"
-		case by != "" && slices.Contains(coarser[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].general:
+		case by != "" && slices.Contains(unitsFrom[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].generalised:
 			return
 		case by != "" && columns[i].Unit != "":
 			what, instead = "shows by the "+columns[i].Unit, "write { by: "+columns[i].Unit+" }"
@@ -120,11 +121,11 @@ func (c *aggregateCompiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 	}
 }
 
-// dimension checks a dimension. Two equal values must be the same in every respect. Otherwise an expression could tell
-// them apart within a cell, and divide the cell.
-func (c *aggregateCompiler) dimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
-	out := Dimension{Column: d.column, Unit: d.by, Closed: d.closed}
-	column := c.ruleColumn(d.place, r, d.column)
+// compileDimension compiles a dimension. Equal values of it must be identical. Otherwise an expression could tell two
+// equal values apart within a cell, and so divide the cell.
+func (c *aggregateCompiler) compileDimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
+	out := Dimension{Column: d.column, Unit: d.by, OnlyPastPeriods: d.closed}
+	column := c.findRuleColumn(d.place, r, d.column)
 	if column == nil {
 		return out
 	}
@@ -151,9 +152,10 @@ func (c *aggregateCompiler) dimension(d dimensionDecl, decl *aggregateDecl, r *c
 	return out
 }
 
-func (c *aggregateCompiler) measure(m measureDecl, decl *aggregateDecl, r *catalog.Relation) Measure {
+// compileMeasure compiles a measure, whose column must be a number.
+func (c *aggregateCompiler) compileMeasure(m measureDecl, decl *aggregateDecl, r *catalog.Relation) Measure {
 	out := Measure{Column: m.column, Low: m.low, High: m.high}
-	column := c.ruleColumn(m.place, r, m.column)
+	column := c.findRuleColumn(m.place, r, m.column)
 	if column == nil || m.low == "" {
 		return out
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// defaultMinimum is the number of subjects that a cell needs if the policy does not say another.
+// defaultMinimum is the number of subjects that a cell needs if the policy names no number.
 const defaultMinimum = 5
 
+// aggregateDecl is the section aggregate of a table.
 type aggregateDecl struct {
 	place
 	subject        string
@@ -22,12 +23,14 @@ type aggregateDecl struct {
 	accept         []wordDecl
 }
 
+// dimensionDecl is an entry of dimensions.
 type dimensionDecl struct {
 	place
 	column, by string
 	closed     bool
 }
 
+// measureDecl is an entry of measures.
 type measureDecl struct {
 	place
 	column, low, high string
@@ -35,19 +38,19 @@ type measureDecl struct {
 
 func (d *tableDecoder) decodeAggregate(at place, n *node) *aggregateDecl {
 	decl := &aggregateDecl{place: at, minimum: defaultMinimum}
-	d.fields(n, "aggregate", map[string]func(*node){
+	d.decodeFields(n, "aggregate", map[string]func(*node){
 		"subject": func(v *node) {
 			decl.subjectAt = v.Place
-			d.word(&decl.subject, "subject")(v)
+			d.decodeWord(&decl.subject, "subject")(v)
 		},
 		"rows":       func(v *node) { decl.rows = d.blocks.decodeRows(v) },
-		"minimum":    func(v *node) { d.numberBetween(&decl.minimum, v, "minimum", 2, 1_000_000) },
-		"share":      func(v *node) { d.numberBetween(&decl.share, v, "share, in percent,", 1, 99) },
+		"minimum":    func(v *node) { d.decodeNumberBetween(&decl.minimum, v, "minimum", 2, 1_000_000) },
+		"share":      func(v *node) { d.decodeNumberBetween(&decl.share, v, "share, in percent,", 1, 99) },
 		"dimensions": func(v *node) { d.decodeDimensions(decl, v) },
 		"measures":   func(v *node) { d.decodeMeasures(decl, v) },
-		"accept":     func(v *node) { decl.accept = d.words(v, "accept", acceptValues) },
+		"accept":     func(v *node) { decl.accept = d.decodeWords(v, "accept", acceptValues) },
 	})
-	d.need(n, "aggregate", "subject", "rows")
+	d.requireFields(n, "aggregate", "subject", "rows")
 	return decl
 }
 
@@ -66,11 +69,12 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 			decl.dimensions = append(decl.dimensions, dim)
 			continue
 		}
-		d.fields(v, "dimension "+name, map[string]func(*node){
+		d.decodeFields(v, "dimension "+name, map[string]func(*node){
 			"by": func(v *node) {
-				d.word(&dim.by, "by")(v)
-				if coarser[dim.by] == nil && dim.by != "" {
-					d.fail(v.Place, closest(dim.by, keys(coarser)), "by takes hour, day, week, month, quarter or year, not %q", dim.by)
+				d.decodeWord(&dim.by, "by")(v)
+				if unitsFrom[dim.by] == nil && dim.by != "" {
+					d.fail(v.Place, closest(dim.by, keys(unitsFrom)), "by takes hour, day, week, month, quarter or year, not %q",
+						dim.by)
 				}
 			},
 			"closed": func(v *node) {
@@ -81,20 +85,20 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 				dim.closed = v.Value == "true"
 			},
 		})
-		d.need(v, "dimension "+name, "by")
+		d.requireFields(v, "dimension "+name, "by")
 		decl.dimensions = append(decl.dimensions, dim)
 	}
 }
 
 func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
-	if !d.expect(n, yamlfile.Mapping, "measures") {
+	if !d.requireKind(n, yamlfile.Mapping, "measures") {
 		return
 	}
 	for i, name := range n.Keys {
 		v, m := n.Values[i], measureDecl{place: n.KeyAt[i], column: name}
-		d.fields(v, "measure "+name, map[string]func(*node){
+		d.decodeFields(v, "measure "+name, map[string]func(*node){
 			"between": func(v *node) {
-				if v.Kind != yamlfile.List || len(v.Items) != 2 || !number(v.Items[0]) || !number(v.Items[1]) {
+				if v.Kind != yamlfile.List || len(v.Items) != 2 || !isDecimal(v.Items[0]) || !isDecimal(v.Items[1]) {
 					d.fail(v.Place, "write between: [0, 1000]", "between takes two numbers")
 					return
 				}
@@ -115,8 +119,8 @@ func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
 	}
 }
 
-// number tells whether a scalar is a decimal number, no longer than any column's.
-func number(n *node) bool {
+// isDecimal tells whether a scalar is a decimal number of at most as many digits as a column can hold.
+func isDecimal(n *node) bool {
 	if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Integer && n.Literal != yamlfile.Float || len(n.Value) > 30 ||
 		strings.Trim(n.Value, "-0123456789.") != "" {
 		return false

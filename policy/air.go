@@ -1,12 +1,13 @@
 package policy
 
-// ReminderAttributes names the attributes of a session that say who the user is and in which channel they talk. A
-// reminder that the user talks to an AI goes by them.
+// ReminderAttributes names the session attributes that hold the user and the channel in which they talk. By these
+// values pgconsent decides when to remind the user that they talk to an AI.
 type ReminderAttributes struct{ User, Channel string }
 
-// ReminderAttributes returns these attributes; nil: sessions name no channel.
+// ReminderAttributes returns the attributes that reminders need; nil: the policy names none.
 func (p *Policy) ReminderAttributes() *ReminderAttributes { return p.reminder }
 
+// reminderDecl is the section reminder.
 type reminderDecl struct {
 	place
 	ReminderAttributes
@@ -15,11 +16,11 @@ type reminderDecl struct {
 
 func (d *documentDecoder) decodeReminder(n *node) {
 	decl := reminderDecl{place: n.Place, userAt: n.Place, channelAt: n.Place}
-	d.fields(n, "air", map[string]func(*node){
-		"user":    d.wordAt(&decl.User, &decl.userAt, "user"),
-		"channel": d.wordAt(&decl.Channel, &decl.channelAt, "channel"),
+	d.decodeFields(n, "air", map[string]func(*node){
+		"user":    d.decodeWordAt(&decl.User, &decl.userAt, "user"),
+		"channel": d.decodeWordAt(&decl.Channel, &decl.channelAt, "channel"),
 	})
-	d.need(n, "air", "user", "channel")
+	d.requireFields(n, "air", "user", "channel")
 	if first := d.doc.reminder; first != nil {
 		d.fail(n.Place, "write it once", "air is there already, at %s:%d:%d", first.File, first.Line, first.Column)
 		return
@@ -37,7 +38,7 @@ func (c *compiler) checkReminder() *ReminderAttributes {
 		at   place
 		name string
 	}{{decl.userAt, decl.User}, {decl.channelAt, decl.Channel}} {
-		if a := c.findAttribute(named.at, named.name); a != nil && a.List() {
+		if a := c.findAttribute(named.at, named.name); a != nil && a.IsList() {
 			c.fail(named.at, "name an attribute that is one value",
 				"the attribute %s is a list: a session has one user and one channel", a.Name)
 		}

@@ -26,10 +26,10 @@ var attributeTypes = map[string]attributeType{
 	"text":      {"pg_catalog.text", func(v string) bool { _, list := predicate.ParseArray(v); return !list }},
 	"bigint":    {"pg_catalog.int8", integerForm(64)},
 	"integer":   {"pg_catalog.int4", integerForm(32)},
-	"uuid[]":    {"pg_catalog.uuid[]", listOf(uuidForm.MatchString)},
-	"text[]":    {"pg_catalog.text[]", listOf(func(string) bool { return true })},
-	"bigint[]":  {"pg_catalog.int8[]", listOf(integerForm(64))},
-	"integer[]": {"pg_catalog.int4[]", listOf(integerForm(32))},
+	"uuid[]":    {"pg_catalog.uuid[]", checkElements(uuidForm.MatchString)},
+	"text[]":    {"pg_catalog.text[]", checkElements(func(string) bool { return true })},
+	"bigint[]":  {"pg_catalog.int8[]", checkElements(integerForm(64))},
+	"integer[]": {"pg_catalog.int4[]", checkElements(integerForm(32))},
 }
 
 func integerForm(bits int) func(string) bool {
@@ -39,36 +39,38 @@ func integerForm(bits int) func(string) bool {
 	}
 }
 
-// listOf checks each element of an array literal. NULL is refused as an element: no attribute of a session is unknown.
-func listOf(check func(string) bool) func(string) bool {
+// checkElements returns a check of an array literal that checks each element. It refuses NULL as an element: every
+// value of a session's attribute is known.
+func checkElements(check func(string) bool) func(string) bool {
 	return func(v string) bool {
 		elements, ok := predicate.ParseArray(v)
 		return ok && !slices.ContainsFunc(elements, func(e *string) bool { return e == nil || !check(*e) })
 	}
 }
 
-// These bounds keep a seal short. The database reads a seal of fewer than 65,536 characters, and an escape takes three.
+// These bounds keep a seal short. The database reads a seal of fewer than 65,536 characters, and escaping may turn one
+// character into three.
 const (
 	maxAttributeBytes     = 1024
 	maxListAttributeBytes = 8192
-	maxAttributesBytes    = 16384 // bytes of all attributes of one session together
+	maxAttributesBytes    = 16384 // the bound of all attributes of one session together
 )
 
 // SQLType is the attribute's type as a qualified SQL name.
 func (a Attribute) SQLType() string { return attributeTypes[a.Type].sql }
 
-// List tells whether the value is a list. A list is written as a PostgreSQL array literal.
-func (a Attribute) List() bool { return strings.HasSuffix(a.Type, "[]") }
+// List tells whether the attribute's value is a list. A list is written as a PostgreSQL array literal.
+func (a Attribute) IsList() bool { return strings.HasSuffix(a.Type, "[]") }
 
-// element is the type of the value, or of the list's elements.
-func (a Attribute) element() string { return strings.TrimSuffix(a.Type, "[]") }
+// elementType is the type of the value, or of the elements if the value is a list.
+func (a Attribute) elementType() string { return strings.TrimSuffix(a.Type, "[]") }
 
-// Check returns an error unless the value is of the attribute's type and written as PostgreSQL writes it. The error
-// does not quote the value.
+// Check returns an error unless the value is of the attribute's type and written as PostgreSQL writes that type. The
+// error does not quote the value.
 func (a Attribute) Check(value string) error {
 	t, ok := attributeTypes[a.Type]
 	limit := maxAttributeBytes
-	if a.List() {
+	if a.IsList() {
 		limit = maxListAttributeBytes
 	}
 	switch {
@@ -80,8 +82,8 @@ func (a Attribute) Check(value string) error {
 		return fmt.Errorf("attribute %s is not UTF-8", a.Name)
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("attribute %s has a control character", a.Name)
-	case a.List() && !t.check(value):
-		return fmt.Errorf("attribute %s is not a list of %ss in the form PostgreSQL writes them", a.Name, a.element())
+	case a.IsList() && !t.check(value):
+		return fmt.Errorf("attribute %s is not a list of %ss in the form PostgreSQL writes them", a.Name, a.elementType())
 	case a.Type == "text" && !t.check(value):
 		return fmt.Errorf("attribute %s is a list, and the policy declares a text", a.Name)
 	case !t.check(value):
@@ -90,7 +92,7 @@ func (a Attribute) Check(value string) error {
 	return nil
 }
 
-// CheckAttributes returns an error if the attributes of one session are too long together.
+// CheckAttributes returns an error if the attributes of one session have too many bytes together.
 func CheckAttributes(attributes map[string]string) error {
 	total := 0
 	for name, value := range attributes {
@@ -102,5 +104,5 @@ func CheckAttributes(attributes map[string]string) error {
 	return nil
 }
 
-// attributeName is the form of an attribute's name, which goes into SQL text and into seals.
+// attributeName matches the name of an attribute. Names go into SQL text and into seals, so their characters are few.
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)

@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Recording says how audit records show an attribute's value.
-type Recording string
+// AuditForm says how audit records show an attribute's value.
+type AuditForm string
 
-// The ways of recording. By default the value of a credential's attribute is recorded as a reference, which an erasure
-// forgets, and the value of a live attribute is not recorded.
+// The ways to record a value. Without the key audit, the value of a credential's attribute is recorded as a reference,
+// which an erasure forgets, and the value of a live attribute is not recorded.
 const (
-	AsIs        Recording = "as it is"  // audit: true
-	AsReference Recording = "reference" // a reference, also for a live attribute
-	AsSubject   Recording = "subject"   // a reference, and the value names the person on whose behalf the session reads
-	AsPurpose   Recording = "purpose"   // as it is, and the value is the purpose for which the session reads
+	AuditPlain     AuditForm = "as it is"  // the value as it is: `audit: true`
+	AuditReference AuditForm = "reference" // a reference in place of the value, also for a live attribute
+	AuditSubject   AuditForm = "subject"   // a reference; the value names the person on whose behalf the session reads
+	AuditPurpose   AuditForm = "purpose"   // the value as it is; it is the purpose for which the session reads
 )
 
 // decodeAttributeAudit reads `audit: true`, `reference`, `subject` or `purpose` of an attribute.
@@ -26,23 +26,24 @@ func (d *attributeDecoder) decodeAttributeAudit(decl *attributeDecl) func(*node)
 		decl.audit = &n.Place
 		switch {
 		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.Bool && n.Value == "true":
-			decl.Audit = AsIs
+			decl.Audit = AuditPlain
 		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.Bool:
 			decl.audit = nil
 		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.String &&
-			slices.Contains([]Recording{AsReference, AsSubject, AsPurpose}, Recording(n.Value)):
-			decl.Audit = Recording(n.Value)
+			slices.Contains([]AuditForm{AuditReference, AuditSubject, AuditPurpose}, AuditForm(n.Value)):
+			decl.Audit = AuditForm(n.Value)
 		default:
 			d.fail(n.Place, "write true, reference, subject or purpose", "audit of an attribute says how records have its value")
 		}
 	}
 }
 
-// auditAttributes finds the attributes that name the subject and the purpose of records, at most one each.
-func (c *attributeCompiler) auditAttributes(p *Policy) {
-	first := map[Recording]string{}
+// findAuditAttributes finds the attributes that give audit records their subject and their purpose, at most one of
+// each.
+func (c *attributeCompiler) findAuditAttributes(p *Policy) {
+	first := map[AuditForm]string{}
 	for _, decl := range c.doc.attributes {
-		if decl.Audit != AsSubject && decl.Audit != AsPurpose {
+		if decl.Audit != AuditSubject && decl.Audit != AuditPurpose {
 			continue
 		}
 		if other, taken := first[decl.Audit]; taken {
@@ -51,35 +52,36 @@ func (c *attributeCompiler) auditAttributes(p *Policy) {
 		}
 		first[decl.Audit] = decl.Name
 	}
-	p.subject, p.purpose = first[AsSubject], first[AsPurpose]
+	p.subject, p.purpose = first[AuditSubject], first[AuditPurpose]
 	if p.subject == "" && len(c.rules.ownAttributes) == 1 {
 		name := slices.Collect(maps.Keys(c.rules.ownAttributes))[0]
-		if a, ok := p.Attribute(name); ok && !a.Live() {
+		if a, ok := p.Attribute(name); ok && !a.IsLive() {
 			p.subject = name
 		}
 	}
 }
 
-// Subject is the attribute that names the person on whose behalf a session reads. It is the one with audit: subject;
-// else the credential's attribute that all own blocks compare with, if they use only one. "": there is none.
-func (p *Policy) Subject() string { return p.subject }
+// Subject returns the attribute that names the person on whose behalf a session reads. It is the attribute with `audit:
+// subject`. Without one, it is the credential's attribute with which all own blocks compare, if they use only one. "":
+// there is none.
+func (p *Policy) SubjectAttribute() string { return p.subject }
 
-// Purpose is the attribute that names the purpose of a session; "": there is none.
-func (p *Policy) Purpose() string { return p.purpose }
+// PurposeAttribute returns the attribute that names the purpose of a session; "": there is none.
+func (p *Policy) PurposeAttribute() string { return p.purpose }
 
-// RecordsKeys tells whether records of some table hold the keys of rows.
+// RecordsKeys tells whether the audit records the keys of rows of some table.
 func (p *Policy) RecordsKeys() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.AuditKeys })
 }
 
 // decodeTableAudit reads `audit: { keys: true }` of a table.
 func (d *tableDecoder) decodeTableAudit(decl *tableDecl, n *node) {
-	d.fields(n, "audit", map[string]func(*node){
-		"keys": func(v *node) { decl.keysAt = &v.Place; d.flag(&decl.auditKeys, "keys")(v) },
+	d.decodeFields(n, "audit", map[string]func(*node){
+		"keys": func(v *node) { decl.keysAt = &v.Place; d.decodeFlag(&decl.auditKeys, "keys")(v) },
 	})
 }
 
-// auditsKeys tells whether records hold the keys of a table's rows.
+// auditsKeys tells whether the audit records the keys of a table's rows.
 func (c *compiler) auditsKeys(decl tableDecl, relation *catalog.Relation) bool {
 	if decl.auditKeys && len(relation.PrimaryKey) == 0 {
 		c.fail(*decl.keysAt, "leave audit out, or give it a primary key",

@@ -45,8 +45,9 @@ func TestRecordings(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if p.Subject() != c.subject || p.Purpose() != c.purpose {
-			t.Errorf("%s: subject %q, purpose %q; want %q, %q", c.text, p.Subject(), p.Purpose(), c.subject, c.purpose)
+		if p.SubjectAttribute() != c.subject || p.PurposeAttribute() != c.purpose {
+			t.Errorf("%s: subject %q, purpose %q; want %q, %q", c.text, p.SubjectAttribute(), p.PurposeAttribute(), c.subject,
+				c.purpose)
 		}
 	}
 }

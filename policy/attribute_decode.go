@@ -9,11 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
+// attributeDecl is an entry of the section attributes.
 type attributeDecl struct {
 	place
 	Attribute
-	setting *place // the place of setting
-	audit   *place // the place of audit; nil: it is not there
+	setting *place // the place of the key setting
+	audit   *place // the place of the key audit; nil: the key is not there
 	within  *withinDecl
 	lookup  *lookupDecl
 	sql     *sqlBlock
@@ -29,11 +30,11 @@ func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 	if !attributeName.MatchString(name) {
 		d.fail(at, "", "the name of an attribute is of a-z, 0-9 and _, at most 32 long")
 	}
-	d.fields(n, what, map[string]func(*node){
+	d.decodeFields(n, what, map[string]func(*node){
 		"type": func(v *node) {
-			d.word(&decl.Type, "type")(v)
+			d.decodeWord(&decl.Type, "type")(v)
 			if _, ok := attributeTypes[decl.Type]; !ok && decl.Type != "" {
-				suggestion := among(decl.Type, keys(attributeTypes))
+				suggestion := closestOrAll(decl.Type, keys(attributeTypes))
 				if meant := typeSlips[strings.ToLower(decl.Type)]; meant != "" {
 					suggestion = "write " + meant
 				}
@@ -41,7 +42,7 @@ func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 			}
 		},
 		"source": func(v *node) {
-			d.word(&decl.Source, "source")(v)
+			d.decodeWord(&decl.Source, "source")(v)
 			if !slices.Contains(attributeSources, decl.Source) && decl.Source != "" {
 				suggestion := closest(decl.Source, attributeSources)
 				if slices.Contains([]string{"jwt", "token", "claim", "certificate", "login", "configuration", "config"}, decl.Source) {
@@ -52,7 +53,7 @@ func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 				d.fail(v.Place, suggestion, "unknown source %q", decl.Source)
 			}
 		},
-		"optional": d.flag(&decl.Optional, "optional"),
+		"optional": d.decodeFlag(&decl.Optional, "optional"),
 		"audit":    d.decodeAttributeAudit(&decl),
 		"setting":  func(v *node) { decl.setting = &v.Place; d.decodeSetting(v, &decl) },
 		"within":   func(v *node) { decl.within = d.decodeWithin(v) },
@@ -62,30 +63,30 @@ func (d *attributeDecoder) decodeAttribute(at place, name string, n *node) {
 			decl.sql = &b
 		},
 	})
-	d.need(n, what, "type", "source")
+	d.requireFields(n, what, "type", "source")
 	d.checkSource(n, &decl)
 	d.doc.attributes = append(d.doc.attributes, decl)
 }
 
-// The sources of an attribute.
+// The sources of an attribute's value.
 const (
-	sourceCredential = "credential" // the configuration, or a token
-	sourceSet        = "set"        // a setting of the session, among the values that the policy permits
+	sourceCredential = "credential" // the configuration or a token gives the value
+	sourceSet        = "set"        // a setting of the session, which must be one of the values that the policy permits
 	sourceQuery      = "query"      // a look-up in the database
 	sourceExpression = "expression" // an expression over other attributes
 )
 
 var attributeSources = []string{sourceCredential, sourceSet, sourceQuery, sourceExpression}
 
-// withinDecl lists the values that a session may claim.
+// withinDecl lists the values that a session may claim for an attribute.
 type withinDecl struct {
 	place
 	attributes []attributeRef
 	values     []*node
-	source     *lookupDecl // a table with a column of these values
+	source     *lookupDecl // a table with a column that holds these values
 }
 
-// lookupDecl is `{ table: …, column: …, match: { column: attribute }, rows: … }`.
+// lookupDecl is the look-up of an attribute's value: `{ table: …, column: …, match: { column: attribute }, rows: … }`.
 type lookupDecl struct {
 	place
 	table   string
@@ -97,7 +98,7 @@ type lookupDecl struct {
 
 func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 	var written string
-	d.word(&written, "setting")(n)
+	d.decodeWord(&written, "setting")(n)
 	if written == "" {
 		return
 	}
@@ -111,15 +112,15 @@ func (d *attributeDecoder) decodeSetting(n *node, decl *attributeDecl) {
 	}
 }
 
-// settingName is the form of a setting that agents may set: two plain names, as PostgreSQL requires of settings that
-// are not its own.
+// settingName matches the name of a setting that agents may set: two plain names with a dot between, as PostgreSQL
+// requires of settings that are not its own.
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
 // ownSettings are the settings that pgconsent uses itself. No agent may set one of them.
 var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed",
 	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.materialized_due", "pgconsent.reason", "pgconsent.sweep"}
 
-// serverPrefixes are the prefixes of settings that mean something to the server's own modules.
+// serverPrefixes are the prefixes of settings that belong to PostgreSQL and its modules.
 var serverPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw",
 	"ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}
 
@@ -129,25 +130,25 @@ func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 		out.source = d.decodeLookup(n, "within")
 		return out
 	}
-	d.fields(n, "within", map[string]func(*node){
+	d.decodeFields(n, "within", map[string]func(*node){
 		"attribute": func(v *node) {
 			items := v.Items
 			if v.Kind == yamlfile.Scalar {
 				items = []*node{v}
-			} else if !d.expect(v, yamlfile.List, "attribute") {
+			} else if !d.requireKind(v, yamlfile.List, "attribute") {
 				return
 			}
 			for _, item := range items {
 				g := attributeRef{place: item.Place}
-				d.word(&g.attribute, "attribute")(item)
+				d.decodeWord(&g.attribute, "attribute")(item)
 				out.attributes = append(out.attributes, g)
 			}
 		},
 		"values": func(v *node) {
-			if d.expect(v, yamlfile.List, "values") {
+			if d.requireKind(v, yamlfile.List, "values") {
 				for _, item := range v.Items {
 					var value string
-					d.word(&value, "a value")(item)
+					d.decodeWord(&value, "a value")(item)
 				}
 				out.values = v.Items
 			}
@@ -162,26 +163,26 @@ func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 
 func (d *attributeDecoder) decodeQuery(n *node) *lookupDecl { return d.decodeLookup(n, "query") }
 
-// decodeLookup reads the table in which a value is looked up.
+// decodeLookup reads the look-up of a value in a table.
 func (d *attributeDecoder) decodeLookup(n *node, what string) *lookupDecl {
 	out := &lookupDecl{place: n.Place, tableAt: n.Place}
 	fields := map[string]func(*node){
-		"table":  func(v *node) { out.tableAt = v.Place; d.word(&out.table, "table")(v) },
-		"column": d.word(&out.column, "column"),
+		"table":  func(v *node) { out.tableAt = v.Place; d.decodeWord(&out.table, "table")(v) },
+		"column": d.decodeWord(&out.column, "column"),
 		"rows":   func(v *node) { out.rows = d.blocks.decodeRows(v) },
 		"match": func(v *node) {
-			if !d.expect(v, yamlfile.Mapping, "match") {
+			if !d.requireKind(v, yamlfile.Mapping, "match") {
 				return
 			}
 			for i, column := range v.Keys {
 				b := ownBlock{place: v.KeyAt[i], column: column, attributeAt: v.Values[i].Place}
-				d.word(&b.attribute, "an attribute")(v.Values[i])
+				d.decodeWord(&b.attribute, "an attribute")(v.Values[i])
 				out.match = append(out.match, b)
 			}
 		},
 	}
-	d.fields(n, what, fields)
-	d.need(n, what, "table", "column")
+	d.decodeFields(n, what, fields)
+	d.requireFields(n, what, "table", "column")
 	if n.Kind == yamlfile.Mapping && out.rows == nil && len(out.match) == 0 {
 		suggestion := "write match: { its column: an attribute }"
 		if what == "within" {
@@ -192,7 +193,7 @@ func (d *attributeDecoder) decodeLookup(n *node, what string) *lookupDecl {
 	return out
 }
 
-// checkSource reports keys of an attribute that do not fit its source.
+// checkSource reports the keys of an attribute that do not fit its source.
 func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 	what := "attribute " + decl.Name
 	fits := map[string][]string{sourceSet: {"setting", "within"}, sourceQuery: {"query"}, sourceExpression: {"sql"}}
@@ -208,7 +209,7 @@ func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 	}
 	switch decl.Source {
 	case sourceSet:
-		d.need(n, what, "within")
+		d.requireFields(n, what, "within")
 		if decl.Setting == "" && decl.setting == nil {
 			decl.Setting = predicate.Schema + "." + decl.Name
 			decl.setting = &decl.place
@@ -218,9 +219,9 @@ func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 			d.fail(*decl.setting, "write setting: app."+decl.Name, "the setting %s is pgconsent's own", decl.Setting)
 		}
 	case sourceQuery:
-		d.need(n, what, "query")
+		d.requireFields(n, what, "query")
 	case sourceExpression:
-		d.need(n, what, "sql")
+		d.requireFields(n, what, "sql")
 	}
 	if decl.Source != sourceCredential && strings.HasSuffix(decl.Type, "[]") {
 		d.fail(decl.place, "declare "+strings.TrimSuffix(decl.Type, "[]"), "%s is a list, which only a credential gives", what)

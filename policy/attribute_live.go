@@ -14,7 +14,7 @@ type attributeCompiler struct {
 	rules *ruleCompiler
 }
 
-// compile compiles the live attributes. None of them needs one that comes later.
+// compile compiles the live attributes, in an order in which none needs a later one.
 func (c *attributeCompiler) compile() []predicate.Live {
 	bySetting := map[string]string{}
 	var all []predicate.Live
@@ -33,25 +33,25 @@ func (c *attributeCompiler) compile() []predicate.Live {
 			bySetting[decl.Setting] = decl.Name
 		}
 		out := predicate.Live{Name: decl.Name, Type: decl.SQLType(), Optional: decl.Optional, Setting: decl.Setting}
-		c.liveValue(decl, &out)
+		c.compileLive(decl, &out)
 		all = append(all, out)
 	}
 	slices.SortFunc(all, func(a, b predicate.Live) int { return strings.Compare(a.Name, b.Name) })
 	return c.dependencyOrder(all, at)
 }
 
-// liveValue compiles the computation of an attribute.
-func (c *attributeCompiler) liveValue(decl *attributeDecl, out *predicate.Live) {
+// compileLive compiles how the database computes the value of an attribute.
+func (c *attributeCompiler) compileLive(decl *attributeDecl, out *predicate.Live) {
 	switch {
 	case decl.within != nil && decl.within.source != nil:
-		c.liveLookup(decl, decl.within.source, out)
+		c.compileLookup(decl, decl.within.source, out)
 	case decl.within != nil:
 		for _, g := range decl.within.attributes {
 			a := c.findAttribute(g.place, g.attribute)
 			if a == nil {
 				continue
 			}
-			if typeFamily(a.element()) != typeFamily(decl.Type) {
+			if typeFamily(a.elementType()) != typeFamily(decl.Type) {
 				c.fail(g.place, "declare both with one type", "the attribute %s is a %s and %s a %s", decl.Name,
 					decl.Type, a.Name, a.Type)
 			}
@@ -64,19 +64,19 @@ func (c *attributeCompiler) liveValue(decl *attributeDecl, out *predicate.Live) 
 			out.Values = append(out.Values, v.Value)
 		}
 	case decl.lookup != nil:
-		c.liveLookup(decl, decl.lookup, out)
+		c.compileLookup(decl, decl.lookup, out)
 	case decl.sql != nil:
-		c.liveExpression(decl, out)
+		c.compileLiveExpression(decl, out)
 	}
 }
 
-// liveLookup compiles a look-up of a value, or of a row that confirms the value which the session claims.
-func (c *attributeCompiler) liveLookup(decl *attributeDecl, q *lookupDecl, out *predicate.Live) {
+// compileLookup compiles the look-up of a value, or of a row that confirms the value which the session claims.
+func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, out *predicate.Live) {
 	table := c.findTable(q.tableAt, q.table)
 	if table == nil {
 		return
 	}
-	column := c.ruleColumn(q.place, table, q.column)
+	column := c.findRuleColumn(q.place, table, q.column)
 	if column == nil {
 		return
 	}
@@ -128,8 +128,8 @@ func (c *attributeCompiler) checkLookupType(decl *attributeDecl, q *lookupDecl, 
 	}
 }
 
-// liveExpression compiles an expression over other attributes.
-func (c *attributeCompiler) liveExpression(decl *attributeDecl, out *predicate.Live) {
+// compileLiveExpression compiles an expression over other attributes.
+func (c *attributeCompiler) compileLiveExpression(decl *attributeDecl, out *predicate.Live) {
 	x, n := c.rules.parseExpression(*decl.sql, nil, "write the expression alone, as it would stand after SELECT")
 	if n == nil {
 		return
@@ -144,19 +144,20 @@ func (c *attributeCompiler) liveExpression(decl *attributeDecl, out *predicate.L
 		want = predicate.Bool
 	}
 	if o.kind == predicate.Float && want == predicate.Number || want == "" {
-		c.fail(decl.sql.where(0), "", "the expression is a %s and the attribute %s a %s", o.kind, decl.Name, decl.Type)
+		c.fail(decl.sql.placeAt(0), "", "the expression is a %s and the attribute %s a %s", o.kind, decl.Name, decl.Type)
 		return
 	}
 	if o, ok = x.convert(o, want); !ok {
 		return
 	}
 	if !x.namesColumnOrAttribute {
-		c.fail(decl.sql.where(0), "speak of another attribute: attribute('name')", "the expression is the same for everybody")
+		c.fail(decl.sql.placeAt(0), "speak of another attribute: attribute('name')",
+			"the expression is the same for everybody")
 	}
 	out.Expr, out.Kind = o.Expr, want
 }
 
-// dependencyOrder sorts attributes so that none needs a later one. It reports circles.
+// dependencyOrder sorts attributes so that none needs a later one. It reports attributes that need each other.
 func (c *attributeCompiler) dependencyOrder(all []predicate.Live, at map[string]place) []predicate.Live {
 	byName := map[string]predicate.Live{}
 	for _, l := range all {
@@ -203,7 +204,7 @@ func (p *Policy) AttributeOrigin(name string) string {
 		case l.Table != nil:
 			sql := "SELECT " + catalog.QuoteIdent(l.Column) + " FROM " + l.Table.Name.SQL()
 			if l.Rows != nil {
-				// The value that a session claims has no attribute name.
+				// The SQL compares with the claimed value, which has no attribute's name.
 				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.Check(l.Rows, l.Table)), "(SELECT attr(''))", "claim")
 			}
 			return sql
@@ -216,7 +217,7 @@ func (p *Policy) AttributeOrigin(name string) string {
 		case len(l.Values) > 0:
 			return "'" + strings.Join(l.Values, "', '") + "'"
 		default:
-			return strings.Join(strings.Fields(p.expressions[name]), " ")
+			return strings.Join(strings.Fields(p.attributeExpressions[name]), " ")
 		}
 	}
 	return ""

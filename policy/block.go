@@ -11,24 +11,29 @@ import (
 type block interface{ At() place }
 
 type (
+	// openBlock is a rule that shows every row.
 	openBlock struct{ place }
-	noneBlock struct { // no row shows one by one: the table is there for aggregates
+	noneBlock struct { // `rows: none`: no row shows one by one, since the table is there for aggregates
 		place
-		list bool // written as an empty list
+		isEmptyList bool // the block is written as an empty list
 	}
+	// allBlock is a list of blocks that must all hold.
 	allBlock struct {
 		place
 		parts []block
 	}
+	// anyBlock is a list of blocks of which one must hold.
 	anyBlock struct {
 		place
 		parts []block
 	}
+	// ownBlock is a condition that a column equals an attribute of the session.
 	ownBlock struct {
 		place
 		column, attribute     string
 		columnAt, attributeAt place
 	}
+	// statusBlock is a condition that a column holds a certain word.
 	statusBlock struct {
 		place
 		column, is     string
@@ -36,7 +41,8 @@ type (
 	}
 	consentBlock struct {
 		place
-		subjectLinks   []linkDecl // every: the links that lead from the row to the people who must all have consented
+		// the value of every: the links that lead from the row to the people who must all have consented
+		subjectLinks   []linkDecl
 		status, is     string
 		statusAt, isAt place
 		records        *recordedDecl // the declaration of consent by records; nil: consent by a status
@@ -45,20 +51,21 @@ type (
 		expiresAt, materializeAt place
 		materialize              bool
 	}
+	// visibleBlock is a condition that the row refers to a visible row of another table.
 	visibleBlock struct {
 		place
 		link  linkDecl
-		where []block // conditions on the target row, beside its table's own rule
-		rows  []block // conditions on the target row, instead of its table's rule
+		where []block // conditions on the target row, in addition to the rule of the target's table
+		rows  []block // conditions on the target row that take the place of the rule of the target's table
 	}
 )
 
-// laterBlocks are blocks of the design that this version does not have. The error says so, instead of "unknown".
+// laterBlocks are the names of blocks that a later version will have. The error says so, instead of "unknown".
 var laterBlocks = []string{
 	"function", "limit",
 }
 
-// decodeRows reads a table's rule: one block, or a list of blocks that must all hold.
+// decodeRows reads the rule of a table: one block, or a list of blocks that must all hold.
 func (d *blockDecoder) decodeRows(n *node) block {
 	if n.Kind != yamlfile.List {
 		return d.decodeBlock(n)
@@ -71,7 +78,7 @@ func (d *blockDecoder) decodeRows(n *node) block {
 }
 
 func (d *blockDecoder) decodeBlocks(n *node, what string) []block {
-	if !d.expect(n, yamlfile.List, what) {
+	if !d.requireKind(n, yamlfile.List, what) {
 		return nil
 	}
 	if len(n.Items) == 0 {
@@ -90,12 +97,12 @@ func (d *blockDecoder) decodeBlocks(n *node, what string) []block {
 func (d *blockDecoder) decodeBlock(n *node) block {
 	if n.Kind == yamlfile.Scalar {
 		if n.Value == "open" {
-			d.doc.blocks[n.Place] = n.Value
+			d.doc.blockNames[n.Place] = n.Value
 			return openBlock{n.Place}
 		}
 		suggestion := closest(n.Value, []string{"open"})
 		switch {
-		case openSlip(n):
+		case isLikelyOpen(n):
 			suggestion = `say "open" if every row may show`
 		case slices.Contains([]string{"none", "nothing", "nobody", "closed", "deny"}, n.Value):
 			suggestion = "leave the table out: what is not listed is refused"
@@ -107,7 +114,7 @@ func (d *blockDecoder) decodeBlock(n *node) block {
 		d.fail(n.Place, suggestion, "unknown block %q", n.Value)
 		return nil
 	}
-	if !d.expect(n, yamlfile.Mapping, "a block") {
+	if !d.requireKind(n, yamlfile.Mapping, "a block") {
 		return nil
 	}
 	if len(n.Keys) != 1 {
@@ -116,17 +123,17 @@ func (d *blockDecoder) decodeBlock(n *node) block {
 	}
 	var out block
 	at, value := n.KeyAt[0], n.Values[0]
-	d.doc.blocks[at] = n.Keys[0]
-	known := d.blocksOf(at, value, &out)
+	d.doc.blockNames[at] = n.Keys[0]
+	known := d.blockDecoders(at, value, &out)
 	if slices.Contains(tableKeys, n.Keys[0]) {
 		d.fail(at, "it stands beside rows, not in it", "%q is no block of rows", n.Keys[0])
 		return nil
 	}
 	if known[n.Keys[0]] == nil && !slices.Contains(laterBlocks, n.Keys[0]) {
-		d.fail(at, among(n.Keys[0], keys(known)), "unknown block %q", n.Keys[0])
+		d.fail(at, closestOrAll(n.Keys[0], keys(known)), "unknown block %q", n.Keys[0])
 		return nil
 	}
-	d.fields(n, "rows", known, laterBlocks...)
+	d.decodeFields(n, "rows", known, laterBlocks...)
 	return out
 }
 
@@ -139,8 +146,8 @@ func blockNames() []string {
 	return out
 }
 
-// blocksOf has a function for the name of each block, which reads it into out.
-func (d *blockDecoder) blocksOf(at place, value *node, out *block) map[string]func(*node) {
+// blockDecoders returns for the name of each block the function that decodes it into out.
+func (d *blockDecoder) blockDecoders(at place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
 			if value.Kind != yamlfile.Scalar || value.Value != "true" {
@@ -163,7 +170,7 @@ func (d *blockDecoder) blocksOf(at place, value *node, out *block) map[string]fu
 	}
 }
 
-// flatten returns the parts of nested lists of all, or of any.
+// flatten returns the parts of nested lists of one kind: of any if the argument any is true, else of all.
 func flatten(b block, any bool) []block {
 	var parts []block
 	switch b := b.(type) {

@@ -8,9 +8,9 @@ import (
 
 func (d *blockDecoder) decodeConsent(at place, n *node) block {
 	b := consentBlock{place: at}
-	d.fields(n, "consent", map[string]func(*node){
+	d.decodeFields(n, "consent", map[string]func(*node){
 		"every": func(v *node) {
-			if !d.expect(v, yamlfile.List, "every") {
+			if !d.requireKind(v, yamlfile.List, "every") {
 				return
 			}
 			for _, item := range v.Items {
@@ -20,28 +20,32 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
 			}
 		},
-		"status":  d.wordAt(&b.status, &b.statusAt, "status"),
-		"is":      d.wordAt(&b.is, &b.isAt, "is"),
-		"expires": d.wordAt(&b.expires, &b.expiresAt, "expires"),
+		"status":  d.decodeWordAt(&b.status, &b.statusAt, "status"),
+		"is":      d.decodeWordAt(&b.is, &b.isAt, "is"),
+		"expires": d.decodeWordAt(&b.expires, &b.expiresAt, "expires"),
 		"materialize": func(v *node) {
 			b.materializeAt = v.Place
-			d.flag(&b.materialize, "materialize")(v)
+			d.decodeFlag(&b.materialize, "materialize")(v)
 		},
-		"subject": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.Place }),
-		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) {
-			d.word(&r.subjects, "subjects")(v)
+		"subject": d.recordedKey(&b, func(r *recordedDecl,
+			v *node) {
+			d.decodeWord(&r.subject, "subject")(v)
 			r.subjectAt = v.Place
 		}),
-		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.attributeRefs(v, "but") }),
+		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) {
+			d.decodeWord(&r.subjects, "subjects")(v)
+			r.subjectAt = v.Place
+		}),
+		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.exceptCallers = d.decodeAttributeRefs(v, "but") }),
 		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.decodeRecord(v) }),
 		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.decodeRegistry(v) }),
 	})
 	if b.records == nil {
-		d.need(n, "consent", "every", "status", "is")
+		d.requireFields(n, "consent", "every", "status", "is")
 		return b
 	}
 	if b.records.registry == nil {
-		d.need(n, "consent", "record")
+		d.requireFields(n, "consent", "record")
 	}
 	if b.expires != "" || b.materialize {
 		d.fail(b.expiresAt.Or(b.materializeAt), "leave it out",
@@ -59,7 +63,8 @@ func (d *blockDecoder) decodeConsent(at place, n *node) block {
 	return b
 }
 
-func (c *ruleCompiler) consentByStatus(b consentBlock, row *catalog.Relation) predicate.Node {
+// compileStatusConsent compiles a consent block with a status column of the subjects.
+func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relation) predicate.Node {
 	out := predicate.Consent{Status: b.status, Is: b.is}
 	from := row
 	for i, link := range b.subjectLinks {
@@ -78,17 +83,17 @@ func (c *ruleCompiler) consentByStatus(b consentBlock, row *catalog.Relation) pr
 		return predicate.Any{}
 	}
 	out.Of = c.checkStatusColumn(b.statusAt.Or(b.place), b.isAt.Or(b.place), from, b.status, b.is)
-	c.consentExpiry(b, from, &out)
+	c.compileConsentExpiry(b, from, &out)
 	c.materializeConsent(b, row, &out)
 	return out
 }
 
-// consentExpiry compiles the column with the time until which a subject consents.
-func (c *ruleCompiler) consentExpiry(b consentBlock, subjects *catalog.Relation, out *predicate.Consent) {
+// compileConsentExpiry compiles the column that says until when a subject consents.
+func (c *ruleCompiler) compileConsentExpiry(b consentBlock, subjects *catalog.Relation, out *predicate.Consent) {
 	if b.expires == "" {
 		return
 	}
-	column := c.ruleColumn(b.expiresAt, subjects, b.expires)
+	column := c.findRuleColumn(b.expiresAt, subjects, b.expires)
 	if column == nil {
 		return
 	}

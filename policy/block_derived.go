@@ -12,36 +12,37 @@ import (
 // derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`: the row was made from other rows.
 type derivedBlock struct {
 	place
-	from             []linkDecl
-	sources, of      string // instead of from: the column with a list of keys, and the table that has these keys
-	sourcesAt, ofAt  place
-	unless, where    []block
-	inherit, onErase string
+	from []linkDecl
+	// in place of from: the column with a list of keys, and the table whose keys these are
+	sourcesColumn, sourceTable string
+	sourcesAt, ofAt            place
+	unless, where              []block
+	inherit, onErase           string
 }
 
-// How much of a source's rule applies to a row that was made from it.
+// How much of a source's rule applies to a row that was made from the source.
 const (
-	inheritConsents   = "consents"   // the default: all of it but the blocks that say whose row it is
-	inheritEverything = "everything" // all of it
+	inheritConsents   = "consents"   // the default: the whole rule without the blocks that say whose row the source is
+	inheritEverything = "everything" // the whole rule
 )
 
 func (d *blockDecoder) decodeDerived(at place, n *node) block {
 	b := derivedBlock{place: at, onErase: "erase"}
 	one := func(into *string, what string, known ...string) func(*node) {
 		return func(v *node) {
-			d.word(into, what)(v)
+			d.decodeWord(into, what)(v)
 			if *into != "" && !slices.Contains(known, *into) {
-				d.fail(v.Place, among(*into, known), "unknown word %q for %s", *into, what)
+				d.fail(v.Place, closestOrAll(*into, known), "unknown word %q for %s", *into, what)
 			}
 		}
 	}
-	d.fields(n, "derived", map[string]func(*node){
+	d.decodeFields(n, "derived", map[string]func(*node){
 		"from": func(v *node) {
 			if v.Kind == yamlfile.Mapping {
 				b.from = []linkDecl{d.decodeLink(v, "from")}
 				return
 			}
-			if !d.expect(v, yamlfile.List, "from") {
+			if !d.requireKind(v, yamlfile.List, "from") {
 				return
 			}
 			for _, item := range v.Items {
@@ -51,14 +52,14 @@ func (d *blockDecoder) decodeDerived(at place, n *node) block {
 				d.fail(v.Place, "name the table of the sources, and the link table before it if there is one", "from is empty")
 			}
 		},
-		"sources":  d.wordAt(&b.sources, &b.sourcesAt, "sources"),
-		"of":       d.wordAt(&b.of, &b.ofAt, "of"),
+		"sources":  d.decodeWordAt(&b.sourcesColumn, &b.sourcesAt, "sources"),
+		"of":       d.decodeWordAt(&b.sourceTable, &b.ofAt, "of"),
 		"unless":   func(v *node) { b.unless = d.decodeBlocks(v, "unless") },
 		"where":    func(v *node) { b.where = d.decodeBlocks(v, "where") },
 		"inherit":  one(&b.inherit, "inherit", inheritConsents, inheritEverything),
 		"on_erase": one(&b.onErase, "on_erase", "erase", "keep"),
 	})
-	listed := b.sources != "" || b.of != ""
+	listed := b.sourcesColumn != "" || b.sourceTable != ""
 	switch {
 	case n.Kind != yamlfile.Mapping:
 	case len(b.from) == 0 && !listed && !slices.Contains(n.Keys, "from"):
@@ -67,13 +68,13 @@ func (d *blockDecoder) decodeDerived(at place, n *node) block {
 	case listed && slices.Contains(n.Keys, "from"):
 		d.fail(n.Place, "write two blocks if rows are made from both", "derived goes by links or by a list, not both")
 	case listed:
-		d.need(n, "derived", "sources", "of")
+		d.requireFields(n, "derived", "sources", "of")
 	}
 	return b
 }
 
-// derived compiles the block for a table.
-func (c *ruleCompiler) derived(b derivedBlock, row *catalog.Relation) predicate.Node {
+// derivedNode compiles a derived block of a table's rule.
+func (c *ruleCompiler) derivedNode(b derivedBlock, row *catalog.Relation) predicate.Node {
 	return c.compileDerived(b, row, b.inherit == inheritEverything)
 }
 
@@ -116,7 +117,7 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 		}
 		for _, name := range source.PrimaryKey {
 			key := source.Column(name)
-			// rows are followed as text
+			// triggers write the key as text, so its type must have one text for each value
 			if under := c.comparedType(key); typeFamily(key.Type) == "" && typeFamily(under) != "text" && !isBlankPadded(under) {
 				c.fail(at,
 					"follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains "+
@@ -139,8 +140,8 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 	return out
 }
 
-// inheritedRule returns what a row needs of its source: the source's rule, and the ways in which rows of the source's
-// table are made from each other.
+// inheritedRule returns the conditions that a row needs of its source: the source's rule, and how rows of the source's
+// own table are made from each other.
 func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog.Relation, everything bool) (rows predicate.All,
 	again []predicate.Origin) {
 	name := source.relation.Name
@@ -153,7 +154,7 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 			"derived goes round in a circle: %s", strings.Join(circle, " → "))
 		return nil, nil
 	}
-	// The warnings are given for the source's table itself.
+	// Warnings about the source's rule are given for the source's table itself.
 	defer func(path []catalog.Name, warnings []*Error) { c.tablePath, c.warnings = path, warnings }(c.tablePath, c.warnings)
 	c.tablePath = append(slices.Clone(c.tablePath), name)
 	for _, part := range flatten(source.decl.rows, false) {
@@ -186,12 +187,12 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 	return rows, again
 }
 
-// inheritedVisible compiles a visible block of a source's rule: the rule of the row that it refers to, without the
-// blocks that say whose row it is.
+// inheritedVisible compiles a visible block of a source's rule: the rule of the row that the source refers to, without
+// the blocks that say whose row that is.
 func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil || c.tables[target.Name] == nil {
-		return predicate.Any{} // the error is reported for that table itself
+		return predicate.Any{} // the error of that table's rule is reported where the table stands
 	}
 	first := b.link.pairs[0]
 	if b.rows != nil {
@@ -202,7 +203,7 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 			}
 			return false
 		})
-		rows := c.ownConditionsUnder("rows", asked, target)
+		rows := c.compileWhereUnder("rows", asked, target)
 		if rows == nil {
 			rows = predicate.All{predicate.Open{}}
 		}
@@ -210,16 +211,17 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 	}
 	rows, again := c.inheritedRule(b.link.place, c.tables[target.Name], row, false)
 	for _, origin := range again {
-		rows = append(rows, predicate.Derived{Origin: origin, Rows: rowsOrElse(rows, predicate.All{predicate.Open{}}), Again: again})
+		rows = append(rows, predicate.Derived{Origin: origin, Rows: conditionsOr(rows, predicate.All{predicate.Open{}}),
+			Again: again})
 	}
-	if where := c.ownConditions(b.where, target); where != nil {
+	if where := c.compileWhere(b.where, target); where != nil {
 		rows = append(predicate.All{where}, rows...)
 	}
 	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(),
-		Rows: rowsOrElse(rows, predicate.All{predicate.Open{}})}
+		Rows: conditionsOr(rows, predicate.All{predicate.Open{}})}
 }
 
-func rowsOrElse(rows, otherwise predicate.All) predicate.All {
+func conditionsOr(rows, otherwise predicate.All) predicate.All {
 	if len(rows) == 0 {
 		return otherwise
 	}

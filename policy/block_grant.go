@@ -5,7 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`: the column lists an id of the session.
+// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`: a column with a list of ids must contain an id
+// of the session.
 type grantBlock struct {
 	place
 	column   string
@@ -17,20 +18,20 @@ type grantBlock struct {
 
 func (d *blockDecoder) decodeGrant(at place, n *node) block {
 	b := grantBlock{place: at, allAt: at}
-	d.fields(n, "grant", map[string]func(*node){
-		"column": d.wordAt(&b.column, &b.columnAt, "column"),
-		"to":     func(v *node) { b.to = d.attributeRefs(v, "to") },
+	d.decodeFields(n, "grant", map[string]func(*node){
+		"column": d.decodeWordAt(&b.column, &b.columnAt, "column"),
+		"to":     func(v *node) { b.to = d.decodeAttributeRefs(v, "to") },
 		"all": func(v *node) {
 			b.allAt = v.Place
-			d.word(&b.all, "all")(v)
+			d.decodeWord(&b.all, "all")(v)
 		},
 	})
-	d.need(n, "grant", "column", "to")
+	d.requireFields(n, "grant", "column", "to")
 	return b
 }
 
 func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
-	column := c.ruleColumn(b.columnAt.Or(b.place), row, b.column)
+	column := c.findRuleColumn(b.columnAt.Or(b.place), row, b.column)
 	if column == nil {
 		return predicate.Any{}
 	}
@@ -50,13 +51,13 @@ func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node
 		if attribute == nil {
 			continue
 		}
-		if !text && typeFamily(attribute.element()) != elements {
+		if !text && typeFamily(attribute.elementType()) != elements {
 			c.fail(to.place, "declare the attribute with the type of the column's elements",
 				"%s.%s is a %s and the attribute %s a %s",
 				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 		}
 		out.To = append(out.To, predicate.Grantee{
-			Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+			Attribute: attribute.Name, List: attribute.IsList(), Optional: attribute.Optional})
 	}
 	return out
 }

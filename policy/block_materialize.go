@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// materializeConsent compiles materialize: triggers store the answer beside each row, and keep it up to date.
+// materializeConsent compiles the key materialize: triggers store a rule's answer beside each row, and keep the answer
+// up to date.
 func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation, out *predicate.Consent) {
 	if !b.materialize {
 		return
@@ -19,7 +20,7 @@ func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation,
 	out.Materialized = &predicate.Materialized{Relation: row}
 }
 
-// whyNotMaterialized says why the answer of a consent cannot be stored beside the rows of a table; "": it can.
+// whyNotMaterialized says why the answer of a consent block cannot be stored beside the rows of a table; "": it can.
 func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.Consent) (why string) {
 	for _, r := range append([]*catalog.Relation{row}, stepRelations(out.Steps)...) {
 		if r.Kind != catalog.Table || r.HasChildren || r.IsPartition || len(r.Parents) > 0 {
@@ -48,9 +49,9 @@ func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.
 	return why
 }
 
-// ambiguousLinkColumn returns the first column of the links whose values can be spelled in several ways. Triggers note
-// values as text, and writers wait for each other by these texts. Such a column has another type than uuid, integer and
-// text, or a collation that takes different texts for equal. "": there is none.
+// ambiguousLinkColumn returns the first column of the links in which equal values may have several texts. Triggers
+// write values as text, and writers lock these texts to wait for each other. The column's type is then not uuid,
+// integer or text, or its collation takes different texts for equal. "": there is none.
 func (c *ruleCompiler) ambiguousLinkColumn(row *catalog.Relation, steps []predicate.Step) string {
 	before := row
 	for _, s := range steps {

@@ -8,15 +8,15 @@ import (
 // Derivation says how rows of a table are made from rows of another table, or of the same table.
 type Derivation struct {
 	Table            *catalog.Relation
-	Origin           predicate.Origin // its Products are the rows that were made from a row
-	DeleteWithSource bool             // a row is deleted with one of its sources; else it stays, hidden
+	Origin           predicate.Origin // how a row is made from others; Origin.Products are the rows that were made
+	DeleteWithSource bool             // a row is deleted with one of its sources; false: the row stays, hidden
 }
 
 // Derivations returns how rows of the policy's tables are made from other rows, in the order of the files. A chain of
-// sources has one entry for each link. [Policy.Cascades] says what is deleted with a source.
+// several tables has one Derivation for each step. [Policy.Cascades] says what is deleted with a source.
 func (p *Policy) Derivations() []Derivation { return p.derivations }
 
-// compileOrigin compiles the way from a row to its sources.
+// compileOrigin compiles how the sources of a row are found.
 func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (predicate.Origin, bool) {
 	var out predicate.Origin
 	failed := len(c.errs)
@@ -41,8 +41,8 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 	return out, len(c.errs) == failed
 }
 
-// originException compiles unless: a row needs no source if its own columns say so, or if a row that it refers to
-// shows.
+// originException compiles the key unless: a row needs no source if its own columns say so, or if a row that it refers
+// to is visible.
 func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) predicate.Node {
 	var check func(blocks []block)
 	check = func(blocks []block) {
@@ -62,10 +62,10 @@ func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) pr
 	return predicate.All(c.compileOtherRows(blocks, row))
 }
 
-// originByList compiles a list of keys of sources.
+// originByList compiles the origin of a row that lists the keys of its sources in a column.
 func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *predicate.Origin) bool {
-	source := c.findTable(b.ofAt, b.of)
-	list, elements, ok := c.idList(b.sourcesAt, row, b.sources)
+	source := c.findTable(b.ofAt, b.sourceTable)
+	list, elements, ok := c.findIDList(b.sourcesAt, row, b.sourcesColumn)
 	if source == nil || !ok {
 		return false
 	}
@@ -74,7 +74,7 @@ func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *
 			"%s has no primary key of one column, which a list could hold", source.Name)
 		return false
 	}
-	key, column := source.Column(source.PrimaryKey[0]), row.Column(b.sources)
+	key, column := source.Column(source.PrimaryKey[0]), row.Column(b.sourcesColumn)
 	json := list.Form == predicate.GrantJSON || list.Form == predicate.GrantJSONB
 	switch {
 	case typeFamily(key.Type) == "" || typeFamily(key.Type) == "date" || !json && typeFamily(key.Type) != elements:
@@ -91,8 +91,8 @@ func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *
 	return true
 }
 
-// derivations collects the derived blocks of all rules, in the order of the files.
-func (c *ruleCompiler) derivations() []Derivation {
+// findDerivations collects the derived blocks of all rules, in the order of the files.
+func (c *ruleCompiler) findDerivations() []Derivation {
 	var out []Derivation
 	for _, name := range c.order {
 		t := c.tables[name]

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`: an own block with a value that belongs to
-// everybody.
+// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`: an own block with one value whose rows belong
+// to every tenant.
 type tenantBlock struct {
 	ownBlock
 	sharedValue string
@@ -19,17 +19,17 @@ type tenantBlock struct {
 
 func (d *blockDecoder) decodeOwn(at place, n *node) block {
 	b := ownBlock{place: at, attributeAt: at}
-	d.fields(n, "own", d.ownFields(&b))
-	d.need(n, "own", "column", "is")
+	d.decodeFields(n, "own", d.ownFields(&b))
+	d.requireFields(n, "own", "column", "is")
 	return b
 }
 
 func (d *blockDecoder) ownFields(b *ownBlock) map[string]func(*node) {
 	return map[string]func(*node){
-		"column": d.wordAt(&b.column, &b.columnAt, "column"),
+		"column": d.decodeWordAt(&b.column, &b.columnAt, "column"),
 		"is": func(v *node) {
 			b.attributeAt = v.Place
-			d.word(&b.attribute, "is")(v)
+			d.decodeWord(&b.attribute, "is")(v)
 		},
 	}
 }
@@ -43,10 +43,10 @@ func (d *blockDecoder) decodeTenant(at place, n *node) block {
 			b.sharedNull = true
 			return
 		}
-		d.word(&b.sharedValue, "shared")(v)
+		d.decodeWord(&b.sharedValue, "shared")(v)
 	}
-	d.fields(n, "tenant", fields)
-	d.need(n, "tenant", "column", "is")
+	d.decodeFields(n, "tenant", fields)
+	d.requireFields(n, "tenant", "column", "is")
 	return b
 }
 
@@ -58,7 +58,8 @@ func (c *ruleCompiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
 	return predicate.Any{}
 }
 
-func (c *ruleCompiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
+// tenantNode compiles a tenant block.
+func (c *ruleCompiler) tenantNode(b tenantBlock, row *catalog.Relation) predicate.Node {
 	own := c.compareWithAttribute(b.ownBlock, row)
 	if own == nil {
 		return predicate.Any{}
@@ -66,7 +67,7 @@ func (c *ruleCompiler) tenant(b tenantBlock, row *catalog.Relation) predicate.No
 	if b.sharedValue == "" && !b.sharedNull {
 		return *own
 	}
-	element := Attribute{Name: "shared", Type: c.findAttribute(b.attributeAt, b.attribute).element()}
+	element := Attribute{Name: "shared", Type: c.findAttribute(b.attributeAt, b.attribute).elementType()}
 	if b.sharedValue != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.sharedValue) {
 		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s",
 			row.Name, b.column, element.Type)
@@ -76,18 +77,19 @@ func (c *ruleCompiler) tenant(b tenantBlock, row *catalog.Relation) predicate.No
 
 // compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.
 func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *predicate.Own {
-	attribute, column := c.findAttribute(b.attributeAt, b.attribute), c.ruleColumn(b.columnAt.Or(b.place), row, b.column)
+	attribute, column := c.findAttribute(b.attributeAt, b.attribute),
+		c.findRuleColumn(b.columnAt.Or(b.place), row, b.column)
 	if attribute == nil || column == nil {
 		return nil
 	}
 	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(),
-		AsText: c.isEnum(column) && attribute.element() == "text", Optional: attribute.Optional}
+		AsText: c.isEnum(column) && attribute.elementType() == "text", Optional: attribute.Optional}
 	under := c.comparedType(column)
-	padded := isBlankPadded(under) && attribute.element() == "text"
+	padded := isBlankPadded(under) && attribute.elementType() == "text"
 	if padded {
 		out.Type = strings.Replace(out.Type, "pg_catalog.text", "pg_catalog.bpchar", 1)
 	}
-	if f := typeFamily(under); !out.AsText && !padded && (f == "" || f != typeFamily(attribute.element())) {
+	if f := typeFamily(under); !out.AsText && !padded && (f == "" || f != typeFamily(attribute.elementType())) {
 		suggestion := "declare the attribute with the column's type"
 		if f == "" {
 			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns, and domains over all but enums"

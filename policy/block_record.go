@@ -2,16 +2,16 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/enforce/predicate"
 
-// recordedDecl is consent that each subject gives by a record.
+// recordedDecl is the part of a consent block that says by which record each subject consents.
 type recordedDecl struct {
 	subject, subjects string
 	subjectAt         place
-	but               []attributeRef
+	exceptCallers     []attributeRef // attributes with ids that need not consent: the caller's own
 	record            *recordDecl
-	registry          *registryDecl // instead of a record
+	registry          *registryDecl // consent in the registry of pgconsent, in place of a table of records
 }
 
-// recordDecl is the table of the records: `record: { table: …, match: …, grantor: …, grantee: …, … }`.
+// recordDecl describes the table of consent records: `record: { table: …, match: …, grantor: …, grantee: …, … }`.
 type recordDecl struct {
 	place
 	table                  string
@@ -25,7 +25,8 @@ type recordDecl struct {
 	where                  []block
 }
 
-// recordGranteeDecl says to whom a record gives consent: to the caller, or to an id that is about to enter a list.
+// recordGranteeDecl says to whom a record must give consent: to the caller, or to an id that the statement adds to a
+// list.
 type recordGranteeDecl struct {
 	place
 	column  string
@@ -34,6 +35,7 @@ type recordGranteeDecl struct {
 	element bool
 }
 
+// guardiansDecl says which table lists the guardians who may consent for a subject.
 type guardiansDecl struct {
 	place
 	table             string
@@ -42,6 +44,7 @@ type guardiansDecl struct {
 	where             []block
 }
 
+// scopeDecl says to which rows a record applies.
 type scopeDecl struct {
 	place
 	column string
@@ -49,7 +52,7 @@ type scopeDecl struct {
 	all    string
 }
 
-// recordedKey reads a key that only consent by records has.
+// recordedKey returns a decoder for a key that only consent by records has.
 func (d *blockDecoder) recordedKey(b *consentBlock, read func(*recordedDecl, *node)) func(*node) {
 	return func(v *node) {
 		if b.records == nil {
@@ -61,31 +64,31 @@ func (d *blockDecoder) recordedKey(b *consentBlock, read func(*recordedDecl, *no
 
 func (d *blockDecoder) decodeRecord(n *node) *recordDecl {
 	r := &recordDecl{place: n.Place, matchAt: n.Place}
-	d.fields(n, "record", map[string]func(*node){
-		"table":     d.word(&r.table, "table"),
-		"match":     func(v *node) { r.match, r.matchAt = d.pairs(v, "match"), v.Place },
-		"grantor":   d.word(&r.grantor, "grantor"),
+	d.decodeFields(n, "record", map[string]func(*node){
+		"table":     d.decodeWord(&r.table, "table"),
+		"match":     func(v *node) { r.match, r.matchAt = d.decodePairs(v, "match"), v.Place },
+		"grantor":   d.decodeWord(&r.grantor, "grantor"),
 		"grantee":   func(v *node) { r.grantee = d.decodeRecordGrantee(v) },
 		"guardians": func(v *node) { r.guardians = d.decodeGuardians(v) },
 		"scope":     func(v *node) { r.scope = d.decodeScope(v) },
-		"revoked":   d.word(&r.revokedColumn, "revoked"),
-		"expires":   d.word(&r.expires, "expires"),
+		"revoked":   d.decodeWord(&r.revokedColumn, "revoked"),
+		"expires":   d.decodeWord(&r.expires, "expires"),
 		"where":     func(v *node) { r.where = d.decodeBlocks(v, "where") },
 	})
-	d.need(n, "record", "table", "grantor", "grantee")
+	d.requireFields(n, "record", "table", "grantor", "grantee")
 	return r
 }
 
 func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 	g := &recordGranteeDecl{place: n.Place}
 	is := ""
-	d.fields(n, "grantee", map[string]func(*node){
-		"column": d.word(&g.column, "column"),
-		"to":     func(v *node) { g.to = d.attributeRefs(v, "to") },
-		"all":    d.word(&g.all, "all"),
-		"is":     d.word(&is, "is"),
+	d.decodeFields(n, "grantee", map[string]func(*node){
+		"column": d.decodeWord(&g.column, "column"),
+		"to":     func(v *node) { g.to = d.decodeAttributeRefs(v, "to") },
+		"all":    d.decodeWord(&g.all, "all"),
+		"is":     d.decodeWord(&is, "is"),
 	})
-	d.need(n, "grantee", "column")
+	d.requireFields(n, "grantee", "column")
 	g.element = is == "element"
 	switch {
 	case is != "" && !g.element:
@@ -99,26 +102,26 @@ func (d *blockDecoder) decodeRecordGrantee(n *node) *recordGranteeDecl {
 
 func (d *blockDecoder) decodeGuardians(n *node) *guardiansDecl {
 	g := &guardiansDecl{place: n.Place}
-	d.fields(n, "guardians", map[string]func(*node){
-		"table":    d.word(&g.table, "table"),
-		"match":    func(v *node) { g.match = d.pairs(v, "match") },
-		"subject":  d.word(&g.subject, "subject"),
-		"guardian": d.word(&g.guardian, "guardian"),
+	d.decodeFields(n, "guardians", map[string]func(*node){
+		"table":    d.decodeWord(&g.table, "table"),
+		"match":    func(v *node) { g.match = d.decodePairs(v, "match") },
+		"subject":  d.decodeWord(&g.subject, "subject"),
+		"guardian": d.decodeWord(&g.guardian, "guardian"),
 		"where":    func(v *node) { g.where = d.decodeBlocks(v, "where") },
 	})
-	d.need(n, "guardians", "table", "subject", "guardian")
+	d.requireFields(n, "guardians", "table", "subject", "guardian")
 	return g
 }
 
 func (d *blockDecoder) decodeScope(n *node) *scopeDecl {
 	s := &scopeDecl{place: n.Place}
-	d.fields(n, "scope", map[string]func(*node){
-		"column": d.word(&s.column, "column"),
-		"is":     func(v *node) { s.is = d.words(v, "is") },
-		"in":     func(v *node) { s.in = d.words(v, "in") },
-		"all":    d.word(&s.all, "all"),
+	d.decodeFields(n, "scope", map[string]func(*node){
+		"column": d.decodeWord(&s.column, "column"),
+		"is":     func(v *node) { s.is = d.decodeWords(v, "is") },
+		"in":     func(v *node) { s.in = d.decodeWords(v, "in") },
+		"all":    d.decodeWord(&s.all, "all"),
 	})
-	d.need(n, "scope", "column")
+	d.requireFields(n, "scope", "column")
 	if len(s.is)+len(s.in) == 0 && s.all == "" {
 		d.fail(n.Place, "name columns of the row under is (one word) or in (a list), or the word for every row "+
 			"under all", "a scope that no row has is no scope")

@@ -7,23 +7,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// consentByRecord compiles a consent block with record.
-func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) predicate.Node {
+// compileRecordConsent compiles a consent block with the key record.
+func (c *ruleCompiler) compileRecordConsent(b consentBlock, row *catalog.Relation) predicate.Node {
 	failed := len(c.errs)
-	out, subjects, elements, ok := c.consentSubjects(b, row)
+	out, subjects, elements, ok := c.compileSubjects(b, row)
 	if !ok {
 		return predicate.Any{}
 	}
-	out.But = c.idAttributes(b.records.but, subjects.relation, subjects.column, elements)
-	out.Record = c.consentRecord(b.records.record, row, subjects.column, elements)
+	out.But = c.findIDAttributes(b.records.exceptCallers, subjects.relation, subjects.column, elements)
+	out.Record = c.compileRecord(b.records.record, row, subjects.column, elements)
 	if len(c.errs) > failed {
 		return predicate.Any{}
 	}
 	return out
 }
 
-// consentSubjects compiles who must consent: the links to the subjects, and the column with their ids.
-func (c *ruleCompiler) consentSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn, string, bool) {
+// compileSubjects compiles who must consent: the links from the row to the subjects, and the column with the subjects'
+// ids.
+func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn,
+	string, bool) {
 	decl, out := b.records, predicate.Recorded{}
 	from := row
 	for i, link := range b.subjectLinks {
@@ -56,10 +58,10 @@ type subjectColumn struct {
 	list     predicate.List
 }
 
-// findSubjects finds the column of the subjects and the type family of their ids; nil after an error.
+// findSubjects finds the column with the ids of the subjects, and the type family of the ids; nil after an error.
 func (c *ruleCompiler) findSubjects(decl *recordedDecl, r *catalog.Relation) (*subjectColumn, string) {
 	if decl.subject != "" {
-		column := c.ruleColumn(decl.subjectAt, r, decl.subject)
+		column := c.findRuleColumn(decl.subjectAt, r, decl.subject)
 		if column == nil {
 			return nil, ""
 		}
@@ -71,15 +73,15 @@ func (c *ruleCompiler) findSubjects(decl *recordedDecl, r *catalog.Relation) (*s
 		return &subjectColumn{r, column, predicate.List{Column: column.Name, Form: idForm(typeFamily(column.Type))}},
 			typeFamily(column.Type)
 	}
-	list, elements, ok := c.idList(decl.subjectAt, r, decl.subjects)
+	list, elements, ok := c.findIDList(decl.subjectAt, r, decl.subjects)
 	if !ok {
 		return nil, ""
 	}
 	return &subjectColumn{r, r.Column(decl.subjects), list}, elements
 }
 
-// consentRecord compiles the condition that a row of another table is a consent.
-func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, subject *catalog.Column,
+// compileRecord compiles the condition under which a row of the table of records is a consent that counts.
+func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, subject *catalog.Column,
 	elements string) predicate.Record {
 	r := c.findTable(decl.place, decl.table)
 	if r == nil {
@@ -92,10 +94,10 @@ func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, su
 	}
 	where := slices.Clone(decl.where)
 	g := decl.grantee
-	if column := c.ruleColumn(g.place, r, g.column); column != nil {
+	if column := c.findRuleColumn(g.place, r, g.column); column != nil {
 		if g.element {
 			out.Element = g.column
-			if !c.judgesElements {
+			if !c.inListCondition {
 				c.fail(g.place, "write to: [attributes that are ids of the caller]",
 					"there is no element here: only wider, under write, judges the elements of a list")
 			}
@@ -108,7 +110,7 @@ func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, su
 			case g.all != "" && typeFamily(column.Type) != "text":
 				c.fail(g.place, "", "%s.%s is a %s: it cannot hold a word for everybody", r.Name, column.Name, column.Type)
 			}
-			out.Grantee.To = c.idAttributes(g.to, r, column, typeFamily(column.Type))
+			out.Grantee.To = c.findIDAttributes(g.to, r, column, typeFamily(column.Type))
 		}
 	}
 	if decl.revokedColumn != "" {
@@ -118,9 +120,9 @@ func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, su
 		where = append(where, c.impliedCondition(decl.place,
 			quoteIdentifier(decl.expires)+" IS NULL OR "+quoteIdentifier(decl.expires)+" > now()"))
 	}
-	out.Rows = c.ownConditions(where, r)
+	out.Rows = c.compileWhere(where, r)
 	if s := decl.scope; s != nil {
-		out.Scope = c.recordScope(s, r, row)
+		out.Scope = c.compileScope(s, r, row)
 	}
 	if decl.guardians != nil {
 		out.Guardians = c.guardians(decl.guardians, r.Column(decl.grantor), row, subject, elements)
@@ -140,12 +142,12 @@ func (c *ruleCompiler) guardians(decl *guardiansDecl, grantor *catalog.Column, r
 	c.checkIDColumn(decl.place, r, decl.subject, subject, elements)
 	c.checkIDColumn(decl.place, r, decl.guardian, grantor, typeFamily(grantor.Type))
 	return &predicate.Guardians{Relation: r, Subject: decl.subject, Guardian: decl.guardian, Match: decl.match,
-		Rows: c.ownConditions(decl.where, r)}
+		Rows: c.compileWhere(decl.where, r)}
 }
 
-func (c *ruleCompiler) recordScope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
+func (c *ruleCompiler) compileScope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
 	out := &predicate.Scope{Column: decl.column, All: decl.all}
-	column := c.ruleColumn(decl.place, r, decl.column)
+	column := c.findRuleColumn(decl.place, r, decl.column)
 	if column == nil {
 		return out
 	}
@@ -158,7 +160,7 @@ func (c *ruleCompiler) recordScope(decl *scopeDecl, r, row *catalog.Relation) *p
 		}
 	}
 	for _, w := range decl.in {
-		if list, elements, ok := c.idList(w.place, row, w.text); ok {
+		if list, elements, ok := c.findIDList(w.place, row, w.text); ok {
 			c.checkIDColumn(w.place, r, decl.column, row.Column(w.text), elements)
 			out.In = append(out.In, list)
 		}

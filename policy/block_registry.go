@@ -12,18 +12,19 @@ import (
 // registryDecl is consent that each subject gives in pgconsent's consent registry.
 type registryDecl struct {
 	place
-	categories, purposes               []wordDecl     // a record must list them
-	sessionCategories, sessionPurposes []attributeRef // attributes of the session; a record must list their values
+	categories, purposes               []wordDecl     // the categories and purposes that a record must list
+	sessionCategories, sessionPurposes []attributeRef // attributes of the session whose values a record must list
 	streams                            []wordDecl
 	grantees                           []attributeRef
 	contexts                           []attributeRef
 	key, since                         string
 	keyAt, sinceAt                     place
-	lessThanDays                       int // days of a countdown; 0: no countdown applies
-	lessThanAt                         place
+	// the consent must have been withdrawn less than so many days ago; 0: no countdown applies
+	lessThanDays int
+	lessThanAt   place
 }
 
-// registryWord is the form of a category or a purpose.
+// registryWord matches the name of a category or of a purpose.
 var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 // streams are the streams of the registry.
@@ -34,31 +35,34 @@ func (d *blockDecoder) decodeRegistry(n *node) *registryDecl {
 	if n.Kind == yamlfile.Mapping && len(n.Keys) == 0 {
 		return r
 	}
-	d.fields(n, "registry", map[string]func(*node){
+	d.decodeFields(n, "registry", map[string]func(*node){
 		"category":   func(v *node) { r.categories = d.registryWords(v, "category") },
-		"categories": func(v *node) { r.sessionCategories = d.attributeRefs(v, "categories") },
+		"categories": func(v *node) { r.sessionCategories = d.decodeAttributeRefs(v, "categories") },
 		"purpose":    func(v *node) { r.purposes = d.registryWords(v, "purpose") },
-		"purposes":   func(v *node) { r.sessionPurposes = d.attributeRefs(v, "purposes") },
+		"purposes":   func(v *node) { r.sessionPurposes = d.decodeAttributeRefs(v, "purposes") },
 		"stream":     func(v *node) { r.streams = d.decodeStreams(v) },
-		"grantee":    func(v *node) { r.grantees = d.attributeRefs(v, "grantee") },
+		"grantee":    func(v *node) { r.grantees = d.decodeAttributeRefs(v, "grantee") },
 		"scope": func(v *node) {
-			d.fields(v, "scope", map[string]func(*node){
-				"row":     d.wordAt(&r.key, &r.keyAt, "row"),
-				"context": func(v *node) { r.contexts = d.attributeRefs(v, "context") },
+			d.decodeFields(v, "scope", map[string]func(*node){
+				"row":     d.decodeWordAt(&r.key, &r.keyAt, "row"),
+				"context": func(v *node) { r.contexts = d.decodeAttributeRefs(v, "context") },
 			})
 		},
-		"since": d.wordAt(&r.since, &r.sinceAt, "since"),
+		"since": d.decodeWordAt(&r.since, &r.sinceAt, "since"),
 		"decay": func(v *node) {
 			r.lessThanAt = v.Place
-			d.fields(v, "decay", map[string]func(*node){"less_than": func(v *node) { r.lessThanDays = d.days(v, "less_than") }})
-			d.need(v, "decay", "less_than")
+			d.decodeFields(v, "decay", map[string]func(*node){"less_than": func(v *node) {
+				r.lessThanDays = d.decodeDays(v,
+					"less_than")
+			}})
+			d.requireFields(v, "decay", "less_than")
 		},
 	})
 	return r
 }
 
 func (d *decoder) registryWords(n *node, what string) []wordDecl {
-	out := d.someWords(n, what)
+	out := d.decodeWordOrList(n, what)
 	for _, w := range out {
 		if !registryWord.MatchString(w.text) {
 			d.fail(w.place, "letters, digits and _ . : -, with / before what is below", "%q is no %s", w.text, what)
@@ -68,36 +72,37 @@ func (d *decoder) registryWords(n *node, what string) []wordDecl {
 }
 
 func (d *blockDecoder) decodeStreams(n *node) []wordDecl {
-	out := d.someWords(n, "stream")
+	out := d.decodeWordOrList(n, "stream")
 	for _, w := range out {
 		if !slices.Contains(streams, w.text) {
-			d.fail(w.place, oneOf(w.text, streams), "the registry has no stream %q", w.text)
+			d.fail(w.place, closestOrFew(w.text, streams), "the registry has no stream %q", w.text)
 		}
 	}
 	return out
 }
 
-// consentByRegistry compiles a consent block with registry.
-func (c *ruleCompiler) consentByRegistry(b consentBlock, row *catalog.Relation) predicate.Node {
-	n, ok := c.registryConsent(b, row)
+// compileRegistryConsent compiles a consent block with the key registry.
+func (c *ruleCompiler) compileRegistryConsent(b consentBlock, row *catalog.Relation) predicate.Node {
+	n, ok := c.compileRegistered(b, row)
 	if !ok {
 		return predicate.Any{}
 	}
 	return n
 }
 
-func (c *ruleCompiler) registryConsent(b consentBlock, row *catalog.Relation) (predicate.Registered, bool) {
+func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) (predicate.Registered, bool) {
 	failed := len(c.errs)
 	decl := b.records.registry
-	of, subject, elements, ok := c.consentSubjects(b, row)
+	of, subject, elements, ok := c.compileSubjects(b, row)
 	if !ok {
 		return predicate.Registered{}, false
 	}
-	of.But = c.idAttributes(b.records.but, subject.relation, subject.column, elements)
+	of.But = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
 	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
-		Days: decl.lessThanDays, Grouped: c.countsGroups,
-		SessionCategories: c.wordAttributes(decl.sessionCategories), SessionPurposes: c.wordAttributes(decl.sessionPurposes),
-		Grantees: c.wordAttributes(decl.grantees), Contexts: c.wordAttributes(decl.contexts)}
+		Days: decl.lessThanDays, Grouped: c.inGroupRule,
+		SessionCategories: c.findWordAttributes(decl.sessionCategories),
+		SessionPurposes:   c.findWordAttributes(decl.sessionPurposes),
+		Grantees:          c.findWordAttributes(decl.grantees), Contexts: c.findWordAttributes(decl.contexts)}
 	if t := c.tables[row.Name]; t != nil && t.decl.name != row.Name.String() {
 		out.Tables = append(out.Tables, t.decl.name)
 	}
@@ -108,22 +113,22 @@ func (c *ruleCompiler) registryConsent(b consentBlock, row *catalog.Relation) (p
 		out.Purposes = append(out.Purposes, w.text)
 	}
 	for _, w := range decl.streams {
-		if w.text == predicate.Anonymous && !c.countsGroups {
+		if w.text == predicate.Anonymous && !c.inGroupRule {
 			c.fail(w.place, "count them in groups, under aggregate", "rows of %s subjects never show one by one", w.text)
 		}
 		out.Streams = append(out.Streams, w.text)
 	}
-	if c.countsGroups && out.Streams == nil {
+	if c.inGroupRule && out.Streams == nil {
 		c.fail(decl.place, "write stream: ANONYMOUS", "say whose rows count though they do not show")
 	}
 	if decl.key != "" {
-		if column := c.ruleColumn(decl.keyAt, row, decl.key); column != nil &&
+		if column := c.findRuleColumn(decl.keyAt, row, decl.key); column != nil &&
 			(typeFamily(column.Type) == "" || typeFamily(column.Type) == "date") {
 			c.fail(decl.keyAt, "a key is a uuid, integer or text column", "%s.%s is a %s", row.Name, column.Name, column.Type)
 		}
 	}
 	if decl.since != "" {
-		if column := c.ruleColumn(decl.sinceAt, row, decl.since); column != nil && column.TypeOID != 1184 {
+		if column := c.findRuleColumn(decl.sinceAt, row, decl.since); column != nil && column.TypeOID != 1184 {
 			c.fail(decl.sinceAt, "name a column of type timestamp with time zone",
 				"%s.%s is a %s: it does not say when", row.Name, column.Name, column.Type)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active:
-// … }`: the row refers to a consent record.
+// … }`: the row refers to a consent record, which must be granted and not revoked.
 type sharedBlock struct {
 	place
 	records       []linkDecl
@@ -20,7 +20,7 @@ type sharedBlock struct {
 
 func (d *blockDecoder) decodeShared(at place, n *node) block {
 	b := sharedBlock{place: at}
-	d.fields(n, "shared", map[string]func(*node){
+	d.decodeFields(n, "shared", map[string]func(*node){
 		"record": func(v *node) {
 			if v.Kind != yamlfile.List {
 				b.records = append(b.records, d.decodeLink(v, "record"))
@@ -34,19 +34,19 @@ func (d *blockDecoder) decodeShared(at place, n *node) block {
 			}
 		},
 		"granted": func(v *node) {
-			if d.expect(v, yamlfile.Mapping, "granted") {
+			if d.requireKind(v, yamlfile.Mapping, "granted") {
 				b.grantedStatus = d.decodeStatus(v.Place, v).(statusBlock)
 			}
 		},
-		"revoked": func(v *node) { b.revokedAt = v.Place; d.word(&b.revokedColumn, "revoked")(v) },
-		"active":  func(v *node) { b.activeAt = v.Place; d.word(&b.active, "active")(v) },
+		"revoked": func(v *node) { b.revokedAt = v.Place; d.decodeWord(&b.revokedColumn, "revoked")(v) },
+		"active":  func(v *node) { b.activeAt = v.Place; d.decodeWord(&b.active, "active")(v) },
 	})
-	d.need(n, "shared", "record", "granted")
+	d.requireFields(n, "shared", "record", "granted")
 	return b
 }
 
-// shared compiles the block: each record exists, is granted and not revoked, and the row's own flag is set.
-func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
+// sharedNode compiles a shared block: each record exists, is granted and not revoked, and the row's own flag is set.
+func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicate.Node {
 	var out predicate.All
 	for _, link := range b.records {
 		record := c.followLink(link, row)
@@ -62,13 +62,13 @@ func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.No
 			record, b.grantedStatus.column, b.grantedStatus.is)
 		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.is, Of: of}}
 		if b.revokedColumn != "" {
-			rows = append(rows, c.notRevoked(b, record))
+			rows = append(rows, c.notRevokedNode(b, record))
 		}
 		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From,
 			And: link.otherPairs(), Rows: rows})
 	}
 	if b.active != "" {
-		if column := c.ruleColumn(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
+		if column := c.findRuleColumn(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
 			c.fail(b.activeAt, "name a boolean column of "+row.Name.String(), "%s.%s is a %s", row.Name, b.active, column.Type)
 		}
 		out = append(out, predicate.Status{Column: b.active, Is: "true", Of: "boolean"})
@@ -76,9 +76,9 @@ func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.No
 	return out
 }
 
-// notRevoked compiles the condition that the revocation time is NULL, or the revocation flag false.
-func (c *ruleCompiler) notRevoked(b sharedBlock, record *catalog.Relation) predicate.Node {
-	column := c.ruleColumn(b.revokedAt, record, b.revokedColumn)
+// notRevokedNode compiles the condition that the record's revocation time is NULL, or its revocation flag false.
+func (c *ruleCompiler) notRevokedNode(b sharedBlock, record *catalog.Relation) predicate.Node {
+	column := c.findRuleColumn(b.revokedAt, record, b.revokedColumn)
 	if column == nil {
 		return predicate.Any{}
 	}

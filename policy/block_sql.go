@@ -10,16 +10,16 @@ import (
 // sqlBlock is `sql: "expression over the row's own columns"`.
 type sqlBlock struct {
 	place
-	text  string
-	where func(offset int) place // the place of a byte of the text
+	text    string
+	placeAt func(offset int) place // the place in the file of a byte of the text
 }
 
 // maxExpressionBytes bounds the text of one expression.
 const maxExpressionBytes = 8 << 10
 
 func (d *blockDecoder) decodeSQL(at place, n *node) block {
-	b := sqlBlock{place: at, where: n.ValueAt}
-	if d.expect(n, yamlfile.Scalar, "sql") {
+	b := sqlBlock{place: at, placeAt: n.ValueAt}
+	if d.requireKind(n, yamlfile.Scalar, "sql") {
 		b.text = n.Value
 		if len(b.text) > maxExpressionBytes {
 			d.fail(n.Place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpressionBytes)
@@ -38,12 +38,12 @@ func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.N
 	if n == nil {
 		return predicate.Any{}
 	}
-	condition, ok := x.condition(n)
+	condition, ok := x.compileCondition(n)
 	if !ok {
 		return predicate.Any{}
 	}
 	if !x.namesColumnOrAttribute {
-		c.fail(b.where(0), `say "open" if every row may show`, "the expression speaks of no column and no attribute")
+		c.fail(b.placeAt(0), `say "open" if every row may show`, "the expression speaks of no column and no attribute")
 	}
 	return predicate.SQL{Expr: condition}
 }
@@ -52,13 +52,13 @@ func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.N
 func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherwise string) (*sqlExpression, *sqltext.Node) {
 	tree, err := sqltext.Parse(selectPrefix + b.text)
 	if err != nil {
-		at := b.where(0)
+		at := b.placeAt(0)
 		if err.Position > len(selectPrefix) {
-			at = b.where(len(string([]rune(selectPrefix + b.text)[:err.Position-1])) - len(selectPrefix))
+			at = b.placeAt(len(string([]rune(selectPrefix + b.text)[:err.Position-1])) - len(selectPrefix))
 		}
-		if slip := typographicSlip(b.text); slip != "" {
+		if slip := suggestPlainCharacter(b.text); slip != "" {
 			otherwise = slip
-		} else if slip := c.placeholderSlip(b.text); slip != "" {
+		} else if slip := c.suggestAttribute(b.text); slip != "" {
 			otherwise = slip
 		}
 		c.fail(at, otherwise, "%s", err.Message)
@@ -66,14 +66,14 @@ func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherw
 	}
 	n := singleExpression(tree)
 	if n == nil {
-		if slip := typographicSlip(b.text); slip != "" {
+		if slip := suggestPlainCharacter(b.text); slip != "" {
 			otherwise = slip
 		}
-		c.fail(b.where(0), otherwise, "sql is one expression, not a statement")
+		c.fail(b.placeAt(0), otherwise, "sql is one expression, not a statement")
 		return nil, nil
 	}
 	x := &sqlExpression{names: c.resolver, row: row, where: func(location int32) place {
-		return b.where(max(0, int(location)-len(selectPrefix)))
+		return b.placeAt(max(0, int(location)-len(selectPrefix)))
 	}}
 	return x, n
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// decodeVisible reads a link, and with where or rows the conditions on the target row.
+// decodeVisible reads a visible block: a link, and with the keys where or rows also conditions on the target row.
 func (d *blockDecoder) decodeVisible(at place, n *node) block {
 	b := visibleBlock{place: at}
 	link := *n
@@ -30,7 +30,7 @@ func (d *blockDecoder) decodeVisible(at place, n *node) block {
 	return b
 }
 
-// decodeLink reads `{ table: { column: column } }`.
+// decodeLink reads a link to another table: `{ table: { column: column } }`.
 func (d *blockDecoder) decodeLink(n *node, what string) linkDecl {
 	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
 	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
@@ -60,7 +60,7 @@ func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.
 	first := b.link.pairs[0]
 	if b.rows != nil {
 		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(),
-			Rows: c.ownConditionsUnder("rows", b.rows, target)}
+			Rows: c.compileWhereUnder("rows", b.rows, target)}
 	}
 	if i := slices.Index(c.tablePath, target.Name); i >= 0 {
 		var circle []string
@@ -76,7 +76,7 @@ func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.
 		c.warn(b.link.place, "%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column)
 	}
 	rows := c.tableRule(target.Name)
-	if where := c.ownConditions(b.where, target); where != nil {
+	if where := c.compileWhere(b.where, target); where != nil {
 		rows = predicate.All{where, rows}
 	}
 	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(), Rows: rows}

@@ -7,13 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Child is a partition or an inheritance child, at any depth, of tables of the policy, that the policy does not list.
-// The parent's rule applies to it whether a statement names the parent or the child.
+// Child is a partition or an inheritance child, at any depth, of tables that the policy lists; the policy does not list
+// the child itself. The parent's rule applies to it whether a statement names the parent or the child.
 type Child struct {
-	Relation       *catalog.Relation
-	Rows           predicate.Node // the rules of all parents
-	PartOf         []catalog.Name // the tables of the policy that it is a part of
-	ReadableByName bool           // agents may name it: it has no other columns than its parents, and these hide none
+	Relation *catalog.Relation
+	Rows     predicate.Node // the rules of all parents together
+	PartOf   []catalog.Name // the listed tables from which it descends
+	// agents may name it in statements: it has no column that its parents lack, and its parents hide none
+	ReadableByName bool
 }
 
 // hasChild tells whether a relation is a partition or child of a table of the policy.
@@ -21,8 +22,8 @@ func (p *Policy) hasChild(n catalog.Name) bool {
 	return slices.ContainsFunc(p.children, func(c *Child) bool { return c.Relation.Name == n })
 }
 
-// children finds the partitions and children, sorted by name.
-func (c *compiler) children(p *Policy) []*Child {
+// findChildren finds the partitions and inheritance children of the policy's tables, sorted by name.
+func (c *compiler) findChildren(p *Policy) []*Child {
 	inherits := map[catalog.Name][]*catalog.Relation{}
 	for _, r := range c.snap.Relations() {
 		for _, parent := range r.Parents {
@@ -55,7 +56,7 @@ func (c *compiler) children(p *Policy) []*Child {
 	return out
 }
 
-// addParent adds a table of the policy to the tables from which a child descends.
+// addParent notes that a child descends from a table of the policy.
 func addParent(child *Child, r *catalog.Relation, t *Table) *Child {
 	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })

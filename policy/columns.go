@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// VisibleColumns are the columns that exist for agents, in the table's order. A column that is not among them does not
-// exist for agents, also one that is added to the table later.
+// VisibleColumns are the columns that exist for agents, in the table's order. Every other column does not exist for
+// them, nor does a column that is added to the table later.
 type VisibleColumns struct {
 	Columns []VisibleColumn
 	ByKey   *ByKey // the columns that exist by key only; nil: there are none
@@ -19,30 +19,30 @@ type VisibleColumns struct {
 // VisibleColumn is a column that exists for agents.
 type VisibleColumn struct {
 	Name string
-	Type string // the type of the table's column; for a domain, the type under it
+	Type string // the type of the table's column; for a domain, the domain's base type
 	Mask Mask
 
-	Unit   string // the unit of Truncate: year, month or day
-	Amount int    // the number of characters of Prefix, or the step of Step
-	Keys   []Key  // the keys that Keys leaves, sorted by name
+	Unit   string // the unit of the mask Truncate: year, month or day
+	Amount int    // the number of characters for the mask Prefix, or the size of a step for the mask Step
+	Keys   []Key  // the keys that the mask Keys leaves, sorted by name
 
-	Condition predicate.Node // a condition on the row; if it does not hold, agents see NULL; nil: no condition
-	// beside Condition: where it does not hold, the value is NULL in rows that count in groups only
+	Condition predicate.Node // a condition on the row; where it does not hold, agents see NULL; nil: no condition
+	// a further condition on rows that count only in groups; where it does not hold, the value is NULL in groups
 	GroupCondition predicate.Node
 }
 
-// Plain tells whether agents see the values unchanged, in every row.
-func (s VisibleColumn) Plain() bool { return s.Mask == Plain && s.Condition == nil }
+// IsPlain tells whether agents see the values unchanged, in every row.
+func (s VisibleColumn) IsPlain() bool { return s.Mask == Plain && s.Condition == nil }
 
-// needs describes the conditions on a column's values, for the hash of the policy.
-func (s VisibleColumn) needs(r *catalog.Relation) string {
+// describeConditions describes the conditions on a column's values, for the hash of the policy.
+func (s VisibleColumn) describeConditions(r *catalog.Relation) string {
 	if s.Condition == nil {
 		return ""
 	}
 	return fmt.Sprintf(" %q %q", predicate.Check(s.Condition, r), predicate.Check(s.GroupCondition, r))
 }
 
-// ConditionalColumn returns the column if its values have a condition.
+// ConditionalColumn returns the named column if its values show only under a condition.
 func (t *Table) ConditionalColumn(column string) (VisibleColumn, bool) {
 	if t.Columns != nil {
 		columns := t.Columns.Columns
@@ -58,7 +58,7 @@ func (t *Table) ConditionalColumn(column string) (VisibleColumn, bool) {
 	return VisibleColumn{}, false
 }
 
-// ColumnConditions are the conditions on the values of columns.
+// ColumnConditions returns the conditions under which values of columns show.
 func (t *Table) ColumnConditions() []predicate.Node {
 	if t.Columns == nil {
 		return nil
@@ -76,7 +76,7 @@ func (t *Table) ColumnConditions() []predicate.Node {
 	return out
 }
 
-// Key is a key of a JSON object that agents see if its value is of the type.
+// Key is a key of a JSON object that agents see if the key's value has the named type.
 type Key struct {
 	Name string
 	// "string", "number", "boolean" or "object", as json_typeof names them; with [] behind it, a list of such values
@@ -84,42 +84,42 @@ type Key struct {
 	Keys []Key // the keys of an object that agents see
 }
 
-// IsScalar tells whether the value is neither a list nor an object.
+// IsScalar tells whether the key's value is neither a list nor an object.
 func (k Key) IsScalar() bool { return k.Keys == nil && !strings.HasSuffix(k.Type, "[]") }
 
-// Item is the type of the items of a list; ok is false where it is none.
-func (k Key) Item() (of string, ok bool) { return strings.CutSuffix(k.Type, "[]") }
+// Item returns the type of a list's items; ok is false if the key's value is no list.
+func (k Key) ItemType() (of string, ok bool) { return strings.CutSuffix(k.Type, "[]") }
 
-// Mask says how a column's values are changed.
+// Mask says how a column's values are changed before agents see them.
 type Mask int
 
-// The masks.
+// The masks of a column.
 const (
-	Plain    Mask = iota // unchanged
-	Null                 // NULL
+	Plain    Mask = iota // the value unchanged
+	Null                 // NULL in place of the value
 	Hash                 // a keyed hash: equal values have equal hashes, and without the key nobody can check a guess
 	Truncate             // a date or timestamp, truncated to the unit in UTC
-	Prefix               // the first characters
+	Prefix               // the first characters of a text
 	Step                 // a number, rounded down to a multiple of the step
 	Keys                 // some keys of a JSON object
 )
 
-// Plain tells whether agents see a column unchanged. A predicate on such a column may be asked of the row view.
-func (n *VisibleColumns) Plain(column string) bool {
+// IsPlain tells whether agents see a column unchanged. A condition on such a column may be evaluated over the row view.
+func (n *VisibleColumns) IsPlain(column string) bool {
 	for _, c := range n.Columns {
 		if c.Name == column {
-			return c.Plain()
+			return c.IsPlain()
 		}
 	}
 	return false
 }
 
-// HasPlainColumns tells whether agents see some column of the table unchanged, whatever the statement.
+// HasPlainColumns tells whether agents see at least one column of the table unchanged, in every statement.
 func (t *Table) HasPlainColumns() bool {
-	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, VisibleColumn.Plain)
+	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, VisibleColumn.IsPlain)
 }
 
-// Describe says in a few words how agents see the values of a column; "": unchanged.
+// Describe says in a few words how agents see the values of a column; "": they see them unchanged.
 func (c VisibleColumn) Describe() string {
 	out := c.DescribeMask()
 	if n, ok := c.Condition.(predicate.Registered); ok {
@@ -134,7 +134,7 @@ func (c VisibleColumn) Describe() string {
 	return out
 }
 
-// DescribeMask says how a value is changed; "": it is not.
+// DescribeMask says in a few words how the mask changes a value; "": it does not.
 func (c VisibleColumn) DescribeMask() string {
 	switch c.Mask {
 	case Plain:

@@ -8,12 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ByKey are the columns of a table that exist only in statements that fix a key of it.
+// ByKey are the columns of a table that exist only in statements that compare a whole key of the table with constants.
 type ByKey struct {
-	Columns    []VisibleColumn // the columns, in the order of the table
-	AllColumns []VisibleColumn // these, and the columns that always exist, in the table's order
-	Key        []string        // the statement compares each of these columns with a constant
-	AtMost     int             // how many keys one mention of the table may name
+	Columns []VisibleColumn // the columns, in the order of the table
+	// the columns that exist by key, together with the columns that always exist, in the table's order
+	AllColumns []VisibleColumn
+	Key        []string // the statement compares each of these columns with a constant
+	MaxKeys    int      // the largest number of keys that one mention of the table may name
 }
 
 // Has tells whether a column exists by key only.
@@ -21,14 +22,14 @@ func (k *ByKey) Has(column string) bool {
 	return k != nil && slices.ContainsFunc(k.Columns, func(c VisibleColumn) bool { return c.Name == column })
 }
 
-// maxKeys bounds at_most: a statement that fetches more keys at once is no look-up.
+// maxKeys bounds at_most: a statement that fetches more keys at once does not look rows up, it lists them.
 const maxKeys = 100
 
-// byKeyDecl is the value of by_key.
+// byKeyDecl is the value of the key by_key of a column.
 type byKeyDecl struct {
 	place
-	key    []string // nil: the primary key
-	atMost int      // 0 means one
+	key     []string // the names of the key's columns; nil: the primary key
+	maxKeys int      // the number in at_most; 0 means one
 }
 
 func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
@@ -36,17 +37,17 @@ func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
 	if n.Kind == yamlfile.Null {
 		return decl
 	}
-	d.fields(n, "by_key of "+what, map[string]func(*node){
+	d.decodeFields(n, "by_key of "+what, map[string]func(*node){
 		"key": func(v *node) {
 			if v.Kind == yamlfile.Scalar {
 				decl.key = []string{v.Value}
 				return
 			}
-			if !d.expect(v, yamlfile.List, "key") {
+			if !d.requireKind(v, yamlfile.List, "key") {
 				return
 			}
 			for _, item := range v.Items {
-				if d.expect(item, yamlfile.Scalar, "a column of key") {
+				if d.requireKind(item, yamlfile.Scalar, "a column of key") {
 					decl.key = append(decl.key, item.Value)
 				}
 			}
@@ -55,7 +56,7 @@ func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
 			}
 		},
 		"at_most": func(v *node) {
-			if !d.expect(v, yamlfile.Scalar, "at_most") {
+			if !d.requireKind(v, yamlfile.Scalar, "at_most") {
 				return
 			}
 			n, err := strconv.Atoi(v.Value)
@@ -63,28 +64,29 @@ func (d *tableDecoder) decodeByKey(at place, what string, n *node) *byKeyDecl {
 				d.fail(v.Place, "", "at_most is a number of keys from 1 to %d", maxKeys)
 				return
 			}
-			decl.atMost = n
+			decl.maxKeys = n
 		},
 	})
 	return decl
 }
 
-// decodeByKey checks the columns that exist by key only; nil: there are none.
-func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all, columns []VisibleColumn) *ByKey {
+// compileByKey checks the columns that exist by key only. The result is nil if there are none.
+func (c *columnCompiler) compileByKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all,
+	columns []VisibleColumn) *ByKey {
 	out := &ByKey{Columns: columns, AllColumns: all}
 	var first *byKeyDecl
 	for _, d := range decl.columns {
 		if d.byKey == nil {
 			continue
 		}
-		key, atMost := d.byKey.key, max(d.byKey.atMost, 1)
+		key, atMost := d.byKey.key, max(d.byKey.maxKeys, 1)
 		if key == nil {
 			key = r.PrimaryKey
 		}
 		switch {
 		case first == nil:
-			first, out.Key, out.AtMost = d.byKey, key, atMost
-		case !slices.Equal(key, out.Key) || atMost != out.AtMost:
+			first, out.Key, out.MaxKeys = d.byKey, key, atMost
+		case !slices.Equal(key, out.Key) || atMost != out.MaxKeys:
 			c.fail(d.byKey.place, "", "the columns of %s that exist by key must have one key and one at_most", r.Name)
 			return nil
 		}
@@ -92,7 +94,7 @@ func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *Visibl
 	switch {
 	case first == nil:
 		return nil
-	case len(columns) == 0: // each has an error already
+	case len(columns) == 0: // each of these columns has an error already
 		return nil
 	case lacksRowSecurity(r):
 		c.fail(first.place, "", "%s is a %s: by_key needs a table, whose rows row security holds", r.Name, relationKind(r.Kind))
@@ -102,13 +104,13 @@ func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *Visibl
 		return nil
 	case !c.checkUniqueKey(first.place, r, out.Key):
 		return nil
-	case out.AtMost > 1 && len(out.Key) > 1:
+	case out.MaxKeys > 1 && len(out.Key) > 1:
 		c.fail(first.place, "leave at_most out",
 			"the key of %s has %d columns: several keys at a time are for keys of one column", r.Name, len(out.Key))
 		return nil
 	}
 	for _, name := range out.Key {
-		if !list.Plain(name) {
+		if !list.IsPlain(name) {
 			c.fail(first.place, "add it under columns: "+name+": allow",
 				"%s.%s is part of the key by which columns are fetched, and must show as it is", r.Name, name)
 			return nil

@@ -7,28 +7,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// categoryDecl is the consent that a column needs.
+// categoryDecl is the category of consent that a column needs.
 type categoryDecl struct {
 	place
 	words []wordDecl
-	// the last full day of a countdown on which the column shows, and on which it counts in groups; 0: no end
-	decay, groups int
-	untilAt       place
+	// the last full day of a countdown on which the column shows, and the last on which it counts in groups; 0: no end
+	lastDay, lastGroupDay int
+	untilAt               place
 }
 
 func (d *tableDecoder) decodeUntil(decl *categoryDecl, n *node) {
 	decl.untilAt = n.Place
-	d.fields(n, "until", map[string]func(*node){
-		"decay":  func(v *node) { decl.decay = d.days(v, "decay") },
-		"groups": func(v *node) { decl.groups = d.days(v, "groups") },
+	d.decodeFields(n, "until", map[string]func(*node){
+		"decay":  func(v *node) { decl.lastDay = d.decodeDays(v, "decay") },
+		"groups": func(v *node) { decl.lastGroupDay = d.decodeDays(v, "groups") },
 	})
-	d.need(n, "until", "decay")
-	if decl.groups > 0 && decl.groups < decl.decay {
+	d.requireFields(n, "until", "decay")
+	if decl.lastGroupDay > 0 && decl.lastGroupDay < decl.lastDay {
 		d.fail(n.Place, "", "a column counts in groups at least as long as it shows")
 	}
 }
 
-// columnConsent is the consent that the columns with a category need, without the category.
+// columnConsent compiles the consent that all columns with a category need, without the category itself.
 func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *predicate.Registered {
 	if decl.consent == nil {
 		return nil
@@ -48,7 +48,7 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 	}
 	defer func(r *Rule) { c.rules.currentRule = r }(c.rules.currentRule)
 	c.rules.currentRule = &Rule{}
-	n, ok := c.rules.registryConsent(b, r)
+	n, ok := c.rules.compileRegistered(b, r)
 	if !ok {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 	return &n
 }
 
-// columnCondition returns the conditions on the values of a column with a category.
+// columnCondition returns the conditions under which the values of a column with a category show.
 func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Registered, said bool, r *catalog.Relation) (when,
 	counts predicate.Node) {
 	if consent == nil {
@@ -73,27 +73,28 @@ func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Regist
 	for _, w := range d.category.words {
 		one.Categories = append(slices.Clone(one.Categories), w.text)
 	}
-	if d.category.decay > 0 && one.Since == "" {
+	if d.category.lastDay > 0 && one.Since == "" {
 		c.fail(d.category.untilAt, "write since: the column with the row's time, in consent of the table",
 			"until needs to know how old a row is")
 	}
 	one.Days = predicate.Forever
 	group := one
 	group.Grouped, group.Streams = true, nil
-	if d.category.decay > 0 {
-		one.Days = d.category.decay + 1 // on that day the column still shows
-		group.Days = max(d.category.decay, d.category.groups) + 1
+	if d.category.lastDay > 0 {
+		// Days is the first day without the column, and the column still shows on the last day
+		one.Days = d.category.lastDay + 1
+		group.Days = max(d.category.lastDay, d.category.lastGroupDay) + 1
 	}
 	return one, group
 }
 
-// anonymousCondition is the condition under which the row is anonymous already: then the column counts in groups, and
-// no consent is asked for. nil: there is none.
+// anonymousCondition returns the condition under which the row is anonymous already: then the column counts in groups
+// without anybody's consent. nil: there is none.
 func (c *columnCompiler) anonymousCondition(decl tableDecl, column string, r *catalog.Relation) predicate.Node {
 	l := decl.lifecycle
 	if l == nil || l.counts == nil || !slices.ContainsFunc(l.counts.columns,
 		func(w wordDecl) bool { return w.text == column }) {
 		return nil
 	}
-	return c.rules.ownConditions(l.counts.where, r)
+	return c.rules.compileWhere(l.counts.where, r)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// columnCompiler compiles which columns exist for agents, and how their values come out.
+// columnCompiler compiles which columns exist for agents, and how agents see their values.
 type columnCompiler struct {
 	*resolver
 	rules *ruleCompiler
 	graph keyGraph
 }
 
-// compile checks the columns of a table; nil: all of them show.
+// compile checks the columns of a table. The result is nil if all of them show.
 func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleColumns {
 	if decl.columns == nil && lacksRowSecurity(r) {
 		all := &VisibleColumns{}
@@ -61,7 +61,7 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 		}
 		all = append(all, s)
 	}
-	out.ByKey = c.byKey(decl, r, out, all, more)
+	out.ByKey = c.compileByKey(decl, r, out, all, more)
 	for _, d := range decl.columns {
 		if s, ok := shown[d.Name]; ok {
 			c.refuseVirtualOfHidden(d.place, r, s, shown, byKey)
@@ -80,8 +80,8 @@ func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *ca
 }
 
 // refuseVirtualOfHidden refuses a virtual generated column that is computed from a column which agents do not see
-// unchanged: if the computation fails, the error quotes what it reads. A stored column is computed when a row is
-// written.
+// unchanged: if the computation fails, the error quotes the hidden value. A stored column is not refused, since it is
+// computed when a row is written.
 func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn,
 	shown map[string]VisibleColumn, byKey map[string]bool) {
 	for _, part := range c.graph.withParts(r) {
@@ -111,10 +111,10 @@ func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (Visib
 	s := d.VisibleColumn
 	s.Type = column.Type
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
-		t != nil && t.Kind == 'd' && d.general {
-		s.Type = t.BaseName // the domain may refuse masked values
+		t != nil && t.Kind == 'd' && d.generalised {
+		s.Type = t.BaseName // a domain might refuse masked values, so the view has its base type
 	}
-	if d.general {
+	if d.generalised {
 		switch kind := maskKind(s.Type, c.innermostType(column.TypeOID)); {
 		case s.Unit != "" && kind == "time":
 			s.Mask = Truncate
@@ -144,7 +144,7 @@ func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (Visib
 	return VisibleColumn{}, false
 }
 
-// maskKind groups types by the masks that they can have; "" is every other type.
+// maskKind groups types by the masks that fit them; "": no mask but null fits the type.
 func maskKind(sqlType string, t *catalog.Type) string {
 	if strings.HasSuffix(sqlType, "[]") {
 		return ""
@@ -166,7 +166,7 @@ func maskKind(sqlType string, t *catalog.Type) string {
 	return ""
 }
 
-// shorterThanHash tells whether a varchar is too short for a hash.
+// shorterThanHash tells whether a varchar type has too few characters for a hash.
 func shorterThanHash(sqlType string) bool {
 	limit, ok := strings.CutPrefix(sqlType, "character varying(")
 	if !ok {

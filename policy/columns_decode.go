@@ -8,18 +8,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// columnDecl is an entry of columns.
+// columnDecl is an entry of the key columns of a table.
 type columnDecl struct {
 	place
 	VisibleColumn
-	general bool       // generalise: it has a Unit or an Amount, whose meaning depends on the column's type
-	byKey   *byKeyDecl // nil: the column exists in every statement
+	generalised bool       // the entry has the key generalise: its Unit or Amount depends on the column's type
+	byKey       *byKeyDecl // nil: the column exists in every statement, not by key only
 
 	category *categoryDecl // nil: the column needs no consent of its own
 }
 
 func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
-	if !d.expect(n, yamlfile.Mapping, "columns") {
+	if !d.requireKind(n, yamlfile.Mapping, "columns") {
 		return nil
 	}
 	if len(n.Keys) == 0 {
@@ -41,7 +41,7 @@ func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnD
 		case "by_key":
 			decl.byKey = &byKeyDecl{place: n.Place}
 		default:
-			d.fail(n.Place, ruleSlip(n.Value),
+			d.fail(n.Place, suggestColumnRule(n.Value),
 				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.Value, what)
 		}
 		return decl
@@ -53,7 +53,7 @@ func (d *tableDecoder) decodeShownColumn(at place, name string, n *node) columnD
 		}
 	}
 	category := &categoryDecl{place: n.Place}
-	d.fields(n, what, map[string]func(*node){
+	d.decodeFields(n, what, map[string]func(*node){
 		"mask":   func(v *node) { d.decodeMask(&decl, v) },
 		"keys":   func(v *node) { d.decodeJsonKeys(&decl, v) },
 		"by_key": func(v *node) { decl.byKey = d.decodeByKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
@@ -79,16 +79,16 @@ func (d *tableDecoder) decodeMask(decl *columnDecl, n *node) {
 	case n.Kind == yamlfile.Scalar && n.Value == "hash":
 		decl.Mask = Hash
 	case n.Kind == yamlfile.Scalar:
-		d.fail(n.Place, among(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
+		d.fail(n.Place, closestOrAll(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
 	default:
-		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.decodeGeneralise(decl, v) }})
-		d.need(n, "mask", "generalise")
+		d.decodeFields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.decodeGeneralise(decl, v) }})
+		d.requireFields(n, "mask", "generalise")
 	}
 }
 
 func (d *tableDecoder) decodeGeneralise(decl *columnDecl, n *node) {
-	decl.general = true
-	if !d.expect(n, yamlfile.Scalar, "generalise") {
+	decl.generalised = true
+	if !d.requireKind(n, yamlfile.Scalar, "generalise") {
 		return
 	}
 	if n.Literal == yamlfile.Integer {
@@ -112,18 +112,18 @@ func (d *tableDecoder) decodeGeneralise(decl *columnDecl, n *node) {
 
 func (d *tableDecoder) decodeJsonKeys(decl *columnDecl, n *node) {
 	decl.Mask = Keys
-	decl.Keys = d.keysOf(n, "keys", 1)
+	decl.Keys = d.decodeKeys(n, "keys", 1)
 }
 
-// keyTypes are the types of keys whose values are no objects.
+// keyTypes are the words for the type of a JSON key whose value is no object.
 var keyTypes = []string{"string", "number", "boolean", "string[]", "number[]", "boolean[]"}
 
-// maxKeyDepth bounds how deep objects of listed keys lie within one another.
+// maxKeyDepth bounds how deep JSON objects with listed keys may be nested.
 const maxKeyDepth = 5
 
-// keysOf reads the keys of an object, at a depth from 1 on, sorted by their names.
-func (d *tableDecoder) keysOf(n *node, what string, depth int) (out []Key) {
-	if !d.expect(n, yamlfile.Mapping, what) {
+// decodeKeys reads the listed keys of a JSON object at a depth of nesting, from 1 on. The result is sorted by name.
+func (d *tableDecoder) decodeKeys(n *node, what string, depth int) (out []Key) {
+	if !d.requireKind(n, yamlfile.Mapping, what) {
 		return nil
 	}
 	if len(n.Keys) == 0 {
@@ -135,8 +135,8 @@ func (d *tableDecoder) keysOf(n *node, what string, depth int) (out []Key) {
 		case v.Kind == yamlfile.Mapping && depth == maxKeyDepth:
 			d.fail(v.Place, "", "objects of listed keys lie at most %d deep", maxKeyDepth)
 		case v.Kind == yamlfile.Mapping:
-			out = append(out, Key{Name: key, Type: "object", Keys: d.keysOf(v, "key "+key, depth+1)})
-		case !d.expect(v, yamlfile.Scalar, "the type of key "+key):
+			out = append(out, Key{Name: key, Type: "object", Keys: d.decodeKeys(v, "key "+key, depth+1)})
+		case !d.requireKind(v, yamlfile.Scalar, "the type of key "+key):
 		case !slices.Contains(keyTypes, v.Value):
 			d.fail(v.Place, closest(v.Value, keyTypes),
 				"unknown type %q of key %q: string, number, boolean, lists of them (string[]) and objects of keys are known", v.Value, key)

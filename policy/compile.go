@@ -7,21 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Option changes a compilation.
+// Option changes how [Compile] works.
 type Option func(*compiler)
 
-// WithViews gives the function that rewrites the queries of views, rewrite.Definition, which this package cannot
-// import. Without it a policy that lists views does not compile.
+// WithViews gives [Compile] the function that rewrites the queries of views: rewrite.Definition, which this package
+// cannot import. Without it a policy that lists views does not compile.
 func WithViews(define ViewRewriter) Option { return func(c *compiler) { c.views.rewriteView = define } }
 
 // Compile checks a document against a database's catalog and returns the policy. An error is of type [Errors].
 func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy, error) {
-	_, p, err := compile(doc, snap, options)
+	_, p, err := compileDocument(doc, snap, options)
 	return p, err
 }
 
-// compile also returns the compiler, which knows what each part of the document means.
-func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler, *Policy, error) {
+// compileDocument is [Compile], and also returns the compiler, which knows what each part of the document means.
+func compileDocument(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler, *Policy, error) {
 	c := newCompiler(doc, snap)
 	for _, option := range options {
 		option(c)
@@ -32,8 +32,8 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 			return c, nil, c.sortedErrors()
 		}
 	}
-	p.warnings, p.withheld, p.disclosures = c.warnings, c.withheldWrites, c.disclosures
-	p.version = p.hash()
+	p.warnings, p.withheldWrites, p.disclosures = c.warnings, c.withheldWrites, c.disclosures
+	p.version = p.meaningHash()
 	return c, p, nil
 }
 
@@ -45,10 +45,10 @@ func (c *compiler) compileTables(p *Policy) {
 	slices.SortFunc(p.attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 	c.attributes = p.attributes
 
-	p.limits = c.limits()
+	p.limits = c.compileLimits()
 	p.reminder = c.checkReminder()
-	p.operators = c.operators(c.doc.operators)
-	p.channels = c.channels(c.doc.channels)
+	p.operatorExtensions = c.compileOperators(c.doc.operatorExtensions)
+	p.channels = c.compileChannels(c.doc.channels)
 	c.declareTables()
 	for _, name := range c.order {
 		rows := c.rules.tableRule(name)
@@ -57,14 +57,14 @@ func (c *compiler) compileTables(p *Policy) {
 			Columns: c.columns.compile(t.decl, t.relation), AuditKeys: c.auditsKeys(t.decl, t.relation),
 			Approximate: t.decl.approximate})
 	}
-	for _, t := range p.tables { // now the rules of all tables are known
+	for _, t := range p.tables { // columns and writes need the rules of all tables
 		decl := c.tables[t.Relation.Name].decl
 		t.Write = c.writes.compile(c.tables[t.Relation.Name])
 		t.Aggregate = c.aggregates.compile(decl.aggregate, t)
 		t.Lifecycle = c.lifecycles.compile(decl.lifecycle, t)
 	}
 	p.clearAffectsOtherRules()
-	c.origins.check(p.tables)
+	c.origins.checkWrites(p.tables)
 	for _, decl := range c.doc.functions {
 		f := c.functions.compile(decl)
 		if f == nil {
@@ -73,40 +73,40 @@ func (c *compiler) compileTables(p *Policy) {
 		if p.functionIndex[f.Name] != nil {
 			c.fail(decl.place, "", "function %s is there twice", f.Name)
 		}
-		c.functions.functionReads(decl, f)
-		c.functions.tool(p, decl, f)
+		c.functions.compileReads(decl, f)
+		c.functions.compileTool(p, decl, f)
 		p.functions = append(p.functions, f)
 		p.functionIndex[f.Name] = f
 	}
 }
 
-// compileContracts compiles contracts, which add conditions to the rules of tables, and opens the tables that are only
-// observed.
+// compileContracts compiles the contracts, which add conditions to the rules of tables. Then it removes the rules of
+// tables that are only observed.
 func (c *compiler) compileContracts(p *Policy) {
 	slices.SortFunc(p.tables, func(a, b *Table) int { return compareNames(a.Relation.Name, b.Relation.Name) })
 	slices.SortFunc(p.functions, func(a, b *Function) int { return compareNames(a.Name, b.Name) })
 	p.indexTables()
-	c.live.auditAttributes(p)
+	c.live.findAuditAttributes(p)
 	c.contracts.compile(p)
 	c.openObserved(p)
 	p.indexTables()
 }
 
-// compileServices compiles what HTTP and MCP serve besides SQL.
+// compileServices compiles what the HTTP API and MCP offer besides SQL.
 func (c *compiler) compileServices(p *Policy) {
 	p.privacy = c.privacy.compile(p)
-	p.sources = c.sources(p)
+	p.sources = c.compileSources(p)
 }
 
-// compileViews compiles what depends on whole tables: partitions, rows that follow others, live attributes and views.
+// compileViews compiles what needs all tables compiled: partitions, lifecycles, live attributes and views.
 func (c *compiler) compileViews(p *Policy) {
-	p.children = c.children(p)
-	p.derivations = c.rules.derivations()
+	p.children = c.findChildren(p)
+	p.derivations = c.rules.findDerivations()
 	p.cascades = c.lifecycles.findCascades(p)
-	p.live, p.expressions = c.live.compile(), map[string]string{}
+	p.live, p.attributeExpressions = c.live.compile(), map[string]string{}
 	for _, a := range c.doc.attributes {
 		if a.sql != nil {
-			p.expressions[a.Name] = a.sql.text
+			p.attributeExpressions[a.Name] = a.sql.text
 		}
 	}
 	for _, decl := range c.doc.views {
@@ -120,7 +120,7 @@ func (p *Policy) indexTables() {
 	}
 }
 
-// compiler runs the phases of a compilation. Each phase is a type.
+// compiler runs the phases of a compilation. Each phase has a type of its own.
 type compiler struct {
 	*resolver
 	rules      *ruleCompiler

@@ -6,38 +6,39 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Contract says what may be retrieved, depending on an attribute of the session. A statement must be allowed by every
-// contract that governs an object which it reads or writes.
+// Contract says what agents may read or write, depending on an attribute of the session. A statement must be allowed by
+// every contract that governs an object which the statement reads or writes.
 type Contract struct {
-	Name            string
-	By              string            // the attribute that selects the terms; "": Always applies to every session
-	Values          map[string]*Terms // the terms for each value of the attribute By
-	Always          *Terms
-	GovernedObjects []string   // objects; nil: all
-	SeparateVessels [][]string // vessels, of which a statement may read at most one
+	Name             string
+	By               string            // the attribute that selects the terms; "": Always applies to every session
+	Values           map[string]*Terms // the terms for each value of the attribute By
+	Always           *Terms
+	GovernedObjects  []string   // the names of the objects to which the contract applies; nil: all objects
+	ExclusiveVessels [][]string // groups of vessels; a statement may read at most one vessel of each group
 
 	place place
 	order []string // the keys of Values in the order of the policy
 }
 
-// Terms are what a contract allows.
+// Terms are what a contract allows in sessions with one value of its attribute.
 type Terms struct {
-	Nothing  bool
-	Allow    map[string]*Allowance // what is allowed of each object; nil: everything
-	Except   []string              // objects that are left out, where everything is allowed
-	Requires []Condition
-	Plan     string // an attribute with a list of object:source
-	Rows     int64  // a statement returns at most so many, unchanged; 0: any number
-	// an attribute: Rows is for all statements of an agent together, for each of its values; "": for each statement
-	Per        string
-	Statements map[string]string
-	any        *Allowance // what is allowed of every other object
+	AllowsNothing   bool
+	Allow           map[string]*Allowance // what the terms allow of each object; nil: everything
+	ExceptedObjects []string              // the objects that are not allowed although Allow allows everything
+	Requirements    []Condition           // the conditions that the session must meet
+	PlanAttribute   string                // an attribute whose value lists the permitted accesses as object:source
+	MaxRows         int64                 // a statement returns at most so many rows, unchanged; 0: any number
+	// an attribute: MaxRows bounds all statements of an agent together, for each value of the attribute; "": MaxRows
+	// bounds each statement
+	QuotaAttribute string
+	Statements     map[string]string
+	otherObjects   *Allowance // what the terms allow of every object without an entry in Allow
 }
 
 // Allowance says how an object may be read or written.
 type Allowance struct {
 	Sources []string
-	Columns []string // nil: all
+	Columns []string // the columns that are allowed; nil: all
 }
 
 // Condition is an expression over attributes that must be true.
@@ -47,35 +48,36 @@ type Condition struct {
 	Attributes []string
 }
 
-// of returns the allowance for an object, or nil.
-func (t *Terms) of(object string) *Allowance {
+// allowanceFor returns the allowance for an object, or nil.
+func (t *Terms) allowanceFor(object string) *Allowance {
 	switch {
-	case t.Nothing:
+	case t.AllowsNothing:
 		return nil
-	case t.Allow == nil && t.any == nil:
-		if slices.Contains(t.Except, object) {
+	case t.Allow == nil && t.otherObjects == nil:
+		if slices.Contains(t.ExceptedObjects, object) {
 			return nil
 		}
-		return &Allowance{Sources: []string{Metadata, Structured, Vector, Writes}}
+		return &Allowance{Sources: []string{SourceMetadata, SourceStructured, SourceVector, SourceWrite}}
 	}
 	if a := t.Allow[object]; a != nil {
 		return a
 	}
-	return t.any
+	return t.otherObjects
 }
 
-// allows tells whether a source is allowed. An agent that may read columns may also read those that are metadata, and
-// count.
-func (a *Allowance) allows(source string) bool {
-	return slices.Contains(a.Sources, source) || source == Metadata && slices.Contains(a.Sources, Structured)
+// allowsSource tells whether an access with this source is allowed. An agent that may read structured columns may also
+// read metadata, and count rows.
+func (a *Allowance) allowsSource(source string) bool {
+	return slices.Contains(a.Sources, source) || source == SourceMetadata && slices.Contains(a.Sources, SourceStructured)
 }
 
+// governs tells whether the contract applies to an object.
 func (c *Contract) governs(object string) bool {
 	return c.GovernedObjects == nil || slices.Contains(c.GovernedObjects, object)
 }
 
-// terms returns all terms, in the order of the policy.
-func (c *Contract) terms() []*Terms {
+// allTerms returns all terms of the contract, in the order of the policy.
+func (c *Contract) allTerms() []*Terms {
 	if c.By == "" {
 		return []*Terms{c.Always}
 	}
@@ -86,17 +88,17 @@ func (c *Contract) terms() []*Terms {
 	return out
 }
 
-// Contracts returns every contract, as the policy lists them.
+// Contracts returns all contracts, in the order of the policy.
 func (p *Policy) Contracts() []*Contract { return p.contracts }
 
-// Objects returns every object, sorted by name.
+// Objects returns all objects, sorted by name.
 func (p *Policy) Objects() []*Object { return p.objectList }
 
-// NamedStatements are the texts of all statements that contracts name, sorted, each once.
+// NamedStatements returns the texts of all statements that contracts name, sorted, each once.
 func (p *Policy) NamedStatements() []string {
 	var out []string
 	for _, c := range p.contracts {
-		for _, t := range c.terms() {
+		for _, t := range c.allTerms() {
 			for _, text := range t.Statements {
 				out = append(out, text)
 			}

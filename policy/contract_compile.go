@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sessionRow takes the place of the row in conditions on attributes alone.
+// sessionRow is a relation without columns. Conditions on attributes alone are compiled as if for a row of it.
 var sessionRow = &catalog.Relation{Name: catalog.Name{Schema: "the", Name: "session"}}
 
-// attributeCalls finds the attributes in the text of an expression that compiles.
+// attributeCalls matches each call attribute('name') in the text of an expression that compiles.
 var attributeCalls = regexp.MustCompile(`(?i)\battribute\s*\(\s*'([a-z0-9_]+)'`)
 
 // contractCompiler compiles objects and contracts.
@@ -53,7 +53,7 @@ func (c *contractCompiler) compile(p *Policy) {
 				if contract.governs(o.Name) {
 					at := contract.place
 					rule := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: "contract " + contract.Name,
-						Node: c.sessionRule(contract, o), contract: true}
+						Node: c.sessionRule(contract, o), addedByContract: true}
 					t.Rows = predicate.All{rule.Node, t.Rows}
 					if t.Rule != nil {
 						t.Rule = &Rule{File: t.Rule.File, Line: t.Rule.Line, Column: t.Rule.Column, Block: "all",
@@ -79,14 +79,14 @@ func (c *contractCompiler) object(decl objectDecl) *Object {
 	o := &Object{Name: decl.name, Relation: r.Name, Vessel: decl.vessel, JoinOnly: decl.joinOnly}
 	for _, w := range decl.metadata {
 		if c.findColumn(w.place, r, w.text) != nil {
-			o.Metadata = append(o.Metadata, w.text)
+			o.MetadataColumns = append(o.MetadataColumns, w.text)
 		}
 	}
 	for _, w := range decl.embeddings {
 		if c.findColumn(w.place, r, w.text) != nil {
-			o.Embeddings = append(o.Embeddings, w.text)
+			o.EmbeddingColumns = append(o.EmbeddingColumns, w.text)
 		}
-		if slices.Contains(o.Metadata, w.text) {
+		if slices.Contains(o.MetadataColumns, w.text) {
 			c.fail(w.place, "take it out of one", "%s.%s is metadata and an embedding", r.Name, w.text)
 		}
 	}
@@ -108,7 +108,7 @@ func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Objec
 			vessels = append(vessels, o.Vessel)
 		}
 	}
-	for _, group := range decl.apart {
+	for _, group := range decl.exclusiveVessels {
 		var list []string
 		for _, w := range group {
 			if !slices.Contains(vessels, w.text) {
@@ -116,7 +116,7 @@ func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Objec
 			}
 			list = append(list, w.text)
 		}
-		out.SeparateVessels = append(out.SeparateVessels, list)
+		out.ExclusiveVessels = append(out.ExclusiveVessels, list)
 	}
 	if decl.always != nil {
 		out.Always = c.terms(*decl.always, out, objects)
@@ -126,7 +126,7 @@ func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Objec
 	if by == nil {
 		return nil
 	}
-	if by.List() {
+	if by.IsList() {
 		c.fail(decl.by.place, "let an attribute of one value decide", "%s is a list", by.Name)
 		return nil
 	}
@@ -154,30 +154,32 @@ func (c *contractCompiler) objectNames(words []wordDecl, objects map[string]*Obj
 }
 
 func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map[string]*Object) *Terms {
-	t := &Terms{Nothing: decl.nothing, Rows: decl.rows, Except: c.objectNames(decl.except, objects)}
-	if len(decl.except) > 0 && (decl.nothing || decl.allow != nil) {
-		c.fail(decl.except[0].place, "leave the object out of allow", "except goes with allow: everything")
+	t := &Terms{AllowsNothing: decl.allowsNothing, MaxRows: decl.rows,
+		ExceptedObjects: c.objectNames(decl.exceptedObjects, objects)}
+	if len(decl.exceptedObjects) > 0 && (decl.allowsNothing || decl.allow != nil) {
+		c.fail(decl.exceptedObjects[0].place, "leave the object out of allow", "except goes with allow: everything")
 	}
-	if decl.nothing && (len(decl.requires) > 0 || decl.plan.text != "" || decl.rows > 0 || len(decl.named) > 0) {
+	if decl.allowsNothing && (len(decl.requires) > 0 || decl.plan.text != "" || decl.rows > 0 ||
+		len(decl.statementNames) > 0) {
 		c.fail(decl.place, "take the rest out", "nothing is allowed, so that nothing else matters")
 	}
 	if decl.allow != nil {
 		t.Allow = map[string]*Allowance{}
 	}
 	for _, a := range decl.allow {
-		c.allowance(t, a, contract, objects)
+		c.compileAllowance(t, a, contract, objects)
 	}
 	for _, b := range decl.requires {
-		t.Requires = append(t.Requires, c.requirement(b))
+		t.Requirements = append(t.Requirements, c.compileRequirement(b))
 	}
-	c.planAttribute(t, decl.plan)
-	c.perAttribute(t, decl.per)
-	c.statements(t, decl)
+	c.compilePlan(t, decl.plan)
+	c.compileQuotaAttribute(t, decl.per)
+	c.compileStatements(t, decl)
 	return t
 }
 
-// allowance compiles the allowance for one object, or for any.
-func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, objects map[string]*Object) {
+// compileAllowance compiles what is allowed of one object, or of any object.
+func (c *contractCompiler) compileAllowance(t *Terms, a allowDecl, contract *Contract, objects map[string]*Object) {
 	allowance := &Allowance{}
 	for _, s := range a.sources {
 		allowance.Sources = append(allowance.Sources, s.text)
@@ -186,7 +188,7 @@ func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, 
 		if a.columns != nil {
 			c.fail(a.object.place, "name the object", "any has no columns of its own")
 		}
-		t.any = allowance
+		t.otherObjects = allowance
 		return
 	}
 	o := objects[a.object.text]
@@ -210,22 +212,22 @@ func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, 
 	t.Allow[o.Name] = allowance
 }
 
-// warnUselessSources warns of sources by which an object cannot be read or written.
+// warnUselessSources warns of allowed sources that no access to the object can have.
 func (c *contractCompiler) warnUselessSources(a allowDecl, o *Object, r *catalog.Relation) {
 	for _, s := range a.sources {
-		if s.text == Vector && !c.hasLikeness(o, r) {
+		if s.text == SourceVector && !c.hasSearchableColumn(o, r) {
 			c.warn(s.place, "%s has neither an embedding nor a text: it can never be searched by likeness", o.Name)
 		}
-		if s.text == Metadata && len(o.Metadata) == 0 {
+		if s.text == SourceMetadata && len(o.MetadataColumns) == 0 {
 			c.warn(s.place, "no column of %s is metadata: its rows can be counted and no more", o.Name)
 		}
-		if s.text == Writes && c.tables[o.Relation].decl.write == nil {
+		if s.text == SourceWrite && c.tables[o.Relation].decl.write == nil {
 			c.warn(s.place, "%s cannot be written: its table has no write", o.Name)
 		}
 	}
 }
 
-func (c *contractCompiler) planAttribute(t *Terms, plan wordDecl) {
+func (c *contractCompiler) compilePlan(t *Terms, plan wordDecl) {
 	if plan.text == "" {
 		return
 	}
@@ -236,10 +238,10 @@ func (c *contractCompiler) planAttribute(t *Terms, plan wordDecl) {
 	if a.Type != "text[]" && a.Type != "text" {
 		c.fail(plan.place, "declare it as text, a list with commas", "plan names %s, which is of type %s", a.Name, a.Type)
 	}
-	t.Plan = a.Name
+	t.PlanAttribute = a.Name
 }
 
-func (c *contractCompiler) perAttribute(t *Terms, per wordDecl) {
+func (c *contractCompiler) compileQuotaAttribute(t *Terms, per wordDecl) {
 	if per.text == "" {
 		return
 	}
@@ -248,19 +250,19 @@ func (c *contractCompiler) perAttribute(t *Terms, per wordDecl) {
 		return
 	}
 	switch {
-	case a.List():
+	case a.IsList():
 		c.fail(per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
 	case a.Source == sourceSet:
 		c.warn(per.place, "rows are counted per %s, which agents set: they have so many rows for each value that they "+
 			"may claim", a.Name)
 	}
-	t.Per = a.Name
+	t.QuotaAttribute = a.Name
 }
 
-// statements compiles the named statements, which are the only ones that agents may send.
-func (c *contractCompiler) statements(t *Terms, decl termsDecl) {
-	for i, w := range decl.named {
-		text := decl.templates[i]
+// compileStatements compiles the named statements. If terms name statements, agents may send no other.
+func (c *contractCompiler) compileStatements(t *Terms, decl termsDecl) {
+	for i, w := range decl.statementNames {
+		text := decl.statementTexts[i]
 		tree, err := sqltext.Parse(text)
 		switch {
 		case err != nil:
@@ -275,9 +277,10 @@ func (c *contractCompiler) statements(t *Terms, decl termsDecl) {
 	}
 }
 
-// hasLikeness tells whether a statement can measure likeness on some column.
-func (c *contractCompiler) hasLikeness(o *Object, r *catalog.Relation) bool {
-	if len(o.Embeddings) > 0 {
+// hasSearchableColumn tells whether some column of an object can be searched by likeness, so that an access may have
+// the source vector.
+func (c *contractCompiler) hasSearchableColumn(o *Object, r *catalog.Relation) bool {
+	if len(o.EmbeddingColumns) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool {
@@ -286,8 +289,8 @@ func (c *contractCompiler) hasLikeness(o *Object, r *catalog.Relation) bool {
 	})
 }
 
-// requirement compiles an expression over attributes.
-func (c *contractCompiler) requirement(b sqlBlock) Condition {
+// compileRequirement compiles a condition of the key requires, an expression over attributes.
+func (c *contractCompiler) compileRequirement(b sqlBlock) Condition {
 	out := Condition{Text: b.text, Rule: c.rules.compileSQL(b, sessionRow)}
 	for _, m := range attributeCalls.FindAllStringSubmatch(b.text, -1) {
 		if name := strings.ToLower(m[1]); !slices.Contains(out.Attributes, name) {

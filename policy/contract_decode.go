@@ -7,6 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
+// objectDecl is an entry of the section objects.
 type objectDecl struct {
 	place
 	name, table, vessel  string
@@ -15,39 +16,42 @@ type objectDecl struct {
 	joinOnly             bool
 }
 
+// contractDecl is an entry of the section contracts.
 type contractDecl struct {
 	place
-	name    string
-	by      wordDecl
-	values  []termsDecl
-	governs []wordDecl
-	apart   [][]wordDecl
-	always  *termsDecl // the terms that the contract itself has
+	name             string
+	by               wordDecl
+	values           []termsDecl
+	governs          []wordDecl
+	exclusiveVessels [][]wordDecl
+	always           *termsDecl // the terms at the contract itself, which apply to every session
 }
 
+// termsDecl is what a contract allows for one value of its attribute.
 type termsDecl struct {
 	place
-	value      wordDecl // the value of the attribute
-	nothing    bool
-	allow      []allowDecl // nil: everything
-	allowGiven bool        // the key allow is there
-	except     []wordDecl
-	requires   []sqlBlock
-	plan       wordDecl
-	rows       int64
-	per        wordDecl
-	named      []wordDecl // name, with its place
-	templates  []string
+	value           wordDecl // the value of the attribute to which the terms belong
+	allowsNothing   bool
+	allow           []allowDecl // what is allowed of each object; nil: everything
+	allowGiven      bool        // the key allow is there, maybe with an empty list
+	exceptedObjects []wordDecl
+	requires        []sqlBlock
+	plan            wordDecl
+	rows            int64
+	per             wordDecl
+	statementNames  []wordDecl // the names of the allowed statements, with their places
+	statementTexts  []string
 }
 
+// allowDecl is an entry of the key allow: an object, and what is allowed of it.
 type allowDecl struct {
 	object  wordDecl
 	sources []wordDecl
 	columns []wordDecl
 }
 
-// sources are the words for the sources of an access.
-var sources = []string{Metadata, Structured, Vector, Writes}
+// sourceWords are the words that a policy may use for the sources of an access.
+var sourceWords = []string{SourceMetadata, SourceStructured, SourceVector, SourceWrite}
 
 func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	decl := contractDecl{place: at, name: name}
@@ -60,10 +64,10 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	inValue := keys(known)
 	known["by"] = func(v *node) {
 		decl.by.place = v.Place
-		d.word(&decl.by.text, "by")(v)
+		d.decodeWord(&decl.by.text, "by")(v)
 	}
 	known["values"] = func(v *node) {
-		if !d.expect(v, yamlfile.Mapping, "values") {
+		if !d.requireKind(v, yamlfile.Mapping, "values") {
 			return
 		}
 		for i, key := range v.Keys {
@@ -73,25 +77,25 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 			d.fail(v.Place, "list what each value allows", "values is empty")
 		}
 	}
-	known["governs"] = func(v *node) { decl.governs = d.wordsOf(v, "governs") }
+	known["governs"] = func(v *node) { decl.governs = d.decodeDifferentWords(v, "governs") }
 	known["apart"] = func(v *node) {
-		if !d.expect(v, yamlfile.List, "apart") {
+		if !d.requireKind(v, yamlfile.List, "apart") {
 			return
 		}
-		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.List { // one group
-			decl.apart = [][]wordDecl{d.wordsOf(v, "apart")}
+		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.List { // the list is one group of vessels, not a list of groups
+			decl.exclusiveVessels = [][]wordDecl{d.decodeDifferentWords(v, "apart")}
 		} else {
 			for _, item := range v.Items {
-				decl.apart = append(decl.apart, d.wordsOf(item, "apart"))
+				decl.exclusiveVessels = append(decl.exclusiveVessels, d.decodeDifferentWords(item, "apart"))
 			}
 		}
-		for _, group := range decl.apart {
+		for _, group := range decl.exclusiveVessels {
 			if len(group) < 2 {
 				d.fail(v.Place, "name two vessels or more", "apart keeps vessels from one another")
 			}
 		}
 	}
-	d.fields(n, what, known)
+	d.decodeFields(n, what, known)
 	if n.Kind == yamlfile.Mapping {
 		by, values := slices.Contains(n.Keys, "by"), slices.Contains(n.Keys, "values")
 		terms := slices.ContainsFunc(n.Keys, func(k string) bool { return slices.Contains(inValue, k) })
@@ -111,7 +115,7 @@ func (d *contractDecoder) decodeContract(at place, name string, n *node) {
 	d.doc.contracts = append(d.doc.contracts, decl)
 }
 
-// decodeTerms reads the terms for one value.
+// decodeTerms reads the terms for one value of the contract's attribute.
 func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	what := "the value " + value.text
@@ -119,7 +123,7 @@ func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 		d.decodeAllow(&t, n)
 		return t
 	}
-	d.fields(n, what, d.termFields(&t, what))
+	d.decodeFields(n, what, d.termFields(&t, what))
 	if n.Kind == yamlfile.Mapping && !t.allowGiven {
 		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, what)
 	}
@@ -129,7 +133,7 @@ func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 	return map[string]func(*node){
 		"allow":  func(v *node) { d.decodeAllow(t, v) },
-		"except": func(v *node) { t.except = d.wordsOf(v, "except") },
+		"except": func(v *node) { t.exceptedObjects = d.decodeDifferentWords(v, "except") },
 		"requires": func(v *node) {
 			items := []*node{v}
 			if v.Kind == yamlfile.List {
@@ -143,7 +147,7 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 		},
 		"plan": func(v *node) {
 			t.plan.place = v.Place
-			d.word(&t.plan.text, "plan")(v)
+			d.decodeWord(&t.plan.text, "plan")(v)
 		},
 		"rows": func(v *node) {
 			number := func(v *node) {
@@ -157,24 +161,25 @@ func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(
 				number(v)
 				return
 			}
-			d.fields(v, "rows", map[string]func(*node){
+			d.decodeFields(v, "rows", map[string]func(*node){
 				"at_most": number,
 				"per": func(v *node) {
 					t.per.place = v.Place
-					d.word(&t.per.text, "per")(v)
+					d.decodeWord(&t.per.text, "per")(v)
 				},
 			})
-			d.need(v, "rows", "at_most")
-			d.need(v, "rows", "per")
+			d.requireFields(v, "rows", "at_most")
+			d.requireFields(v, "rows", "per")
 		},
 		"statements": func(v *node) {
-			if !d.expect(v, yamlfile.Mapping, "statements") {
+			if !d.requireKind(v, yamlfile.Mapping, "statements") {
 				return
 			}
 			for i, name := range v.Keys {
 				var text string
-				d.word(&text, "a statement")(v.Values[i])
-				t.named, t.templates = append(t.named, wordDecl{v.KeyAt[i], name}), append(t.templates, text)
+				d.decodeWord(&text, "a statement")(v.Values[i])
+				t.statementNames, t.statementTexts = append(t.statementNames, wordDecl{v.KeyAt[i], name}),
+					append(t.statementTexts, text)
 			}
 			if len(v.Keys) == 0 {
 				d.fail(v.Place, "name: the statement's SQL", "statements is empty")
@@ -189,14 +194,14 @@ func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
 		switch n.Value {
 		case "everything":
 		case "nothing":
-			t.nothing = true
+			t.allowsNothing = true
 		default:
 			d.fail(n.Place, closest(n.Value, []string{"everything", "nothing"}),
 				"allow is everything, nothing, or objects with their sources")
 		}
 		return
 	}
-	if !d.expect(n, yamlfile.Mapping, "allow") {
+	if !d.requireKind(n, yamlfile.Mapping, "allow") {
 		return
 	}
 	if len(n.Keys) == 0 {
@@ -205,17 +210,17 @@ func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
 	for i, key := range n.Keys {
 		a := allowDecl{object: wordDecl{n.KeyAt[i], key}}
 		if v := n.Values[i]; v.Kind == yamlfile.Mapping {
-			d.fields(v, "the allowance of "+key, map[string]func(*node){
-				"sources": func(v *node) { a.sources = d.wordsOf(v, "sources") },
-				"columns": func(v *node) { a.columns = d.wordsOf(v, "columns") },
+			d.decodeFields(v, "the allowance of "+key, map[string]func(*node){
+				"sources": func(v *node) { a.sources = d.decodeDifferentWords(v, "sources") },
+				"columns": func(v *node) { a.columns = d.decodeDifferentWords(v, "columns") },
 			})
-			d.need(v, "the allowance of "+key, "sources")
+			d.requireFields(v, "the allowance of "+key, "sources")
 		} else {
-			a.sources = d.wordsOf(v, "the sources of "+key)
+			a.sources = d.decodeDifferentWords(v, "the sources of "+key)
 		}
 		for _, s := range a.sources {
-			if !slices.Contains(sources, s.text) {
-				d.fail(s.place, among(s.text, sources), "unknown source %q", s.text)
+			if !slices.Contains(sourceWords, s.text) {
+				d.fail(s.place, closestOrAll(s.text, sourceWords), "unknown source %q", s.text)
 			}
 		}
 		t.allow = append(t.allow, a)
@@ -230,14 +235,14 @@ func (d *contractDecoder) decodeObject(at place, name string, n *node) {
 	} else if name == "any" {
 		d.fail(at, "give it another name", `"any" means every object in a contract`)
 	}
-	d.fields(n, what, map[string]func(*node){
+	d.decodeFields(n, what, map[string]func(*node){
 		"table": func(v *node) {
 			decl.tableAt = v.Place
-			d.word(&decl.table, "table")(v)
+			d.decodeWord(&decl.table, "table")(v)
 		},
-		"vessel":    d.word(&decl.vessel, "vessel"),
-		"metadata":  func(v *node) { decl.metadata = d.wordsOf(v, "metadata") },
-		"embedding": func(v *node) { decl.embeddings = d.wordsOf(v, "embedding") },
+		"vessel":    d.decodeWord(&decl.vessel, "vessel"),
+		"metadata":  func(v *node) { decl.metadata = d.decodeDifferentWords(v, "metadata") },
+		"embedding": func(v *node) { decl.embeddings = d.decodeDifferentWords(v, "embedding") },
 		"join_only": func(v *node) {
 			if v.Kind != yamlfile.Scalar || v.Value != "true" && v.Value != "false" {
 				d.fail(v.Place, "", "join_only is true or false")
@@ -245,7 +250,7 @@ func (d *contractDecoder) decodeObject(at place, name string, n *node) {
 			decl.joinOnly = v.Value == "true"
 		},
 	})
-	d.need(n, what, "table")
+	d.requireFields(n, what, "table")
 	if decl.vessel == "none" {
 		decl.vessel = ""
 	}

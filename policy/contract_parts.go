@@ -6,7 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// warnUngoverned warns of objects that no contract allows, and of tables that are no objects.
+// warnUngoverned warns of objects that no contract allows, and of tables that are no objects, so that no contract
+// applies to them.
 func (c *contractCompiler) warnUngoverned(p *Policy) {
 	if len(p.contracts) == 0 {
 		for _, decl := range c.doc.objects {
@@ -22,7 +23,7 @@ func (c *contractCompiler) warnUngoverned(p *Policy) {
 				continue
 			}
 			governed = true
-			allowed := slices.ContainsFunc(contract.terms(), func(t *Terms) bool { return t.of(decl.name) != nil })
+			allowed := slices.ContainsFunc(contract.allTerms(), func(t *Terms) bool { return t.allowanceFor(decl.name) != nil })
 			if !allowed && !decl.joinOnly {
 				possible = false
 				c.warn(decl.place, "contract %s never allows %s", contract.Name, decl.name)
@@ -39,8 +40,8 @@ func (c *contractCompiler) warnUngoverned(p *Policy) {
 	}
 }
 
-// extendToParts makes the partitions and children of an object objects as well. It refuses parents that are no objects:
-// an agent could read the object's rows through them.
+// extendToParts declares the partitions and inheritance children of an object as objects, too. It refuses an object
+// whose parent is no object: an agent could read the object's rows through the parent.
 func (c *contractCompiler) extendToParts(p *Policy) {
 	if len(p.contracts) == 0 {
 		return

@@ -9,26 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// sessionRule returns the condition on sessions under which a contract shows rows of an object at all. Row security
-// enforces it, too. Which columns a statement uses, and how, row security cannot see.
+// sessionRule returns the condition on a session without which a contract shows no row of an object. Row security
+// enforces this condition, too. It cannot enforce which columns a statement uses and how.
 func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.Node {
 	expression := func(format string, args ...any) predicate.Node {
 		text := fmt.Sprintf(format, args...)
-		return c.rules.compileSQL(sqlBlock{place: contract.place, text: text, where: func(int) place { return contract.place }}, sessionRow)
+		return c.rules.compileSQL(sqlBlock{place: contract.place, text: text,
+			placeAt: func(int) place { return contract.place }}, sessionRow)
 	}
 	of := func(t *Terms) (more predicate.All, ok bool) {
-		allowed := t.of(o.Name)
+		allowed := t.allowanceFor(o.Name)
 		if allowed == nil {
 			return nil, false
 		}
-		for _, r := range t.Requires {
+		for _, r := range t.Requirements {
 			more = append(more, r.Rule)
 		}
-		if t.Plan != "" {
-			list := c.findAttribute(contract.place, t.Plan).List()
+		if t.PlanAttribute != "" {
+			list := c.findAttribute(contract.place, t.PlanAttribute).IsList()
 			var entries []string
-			for _, s := range append(slices.Clone(allowed.Sources), Metadata) {
-				entries = append(entries, planHas(t.Plan, list, o.Name+":"+s))
+			for _, s := range append(slices.Clone(allowed.Sources), SourceMetadata) {
+				entries = append(entries, planContainsText(t.PlanAttribute, list, o.Name+":"+s))
 			}
 			more = append(more, expression("%s", strings.Join(slices.Compact(slices.Sorted(slices.Values(entries))), " OR ")))
 		}
@@ -62,8 +63,9 @@ func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.
 	return out
 }
 
-// planHas is the expression that a plan has an entry, as an element of a list or between the commas of a text.
-func planHas(attribute string, list bool, entry string) string {
+// planContainsText is the text of an expression: a plan contains an entry, as an element of a list or between the
+// commas of a text.
+func planContainsText(attribute string, list bool, entry string) string {
 	if list {
 		return fmt.Sprintf("%s = ANY (attribute('%s'))", catalog.QuoteLiteral(entry), attribute)
 	}

@@ -8,24 +8,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// decoder turns YAML nodes into declarations, and collects every error on the way. It reads what all sections have;
-// each section has a decoder of its own.
+// decoder turns YAML nodes into declarations, and collects all errors on the way. It reads the forms that all sections
+// share; each section has a decoder of its own.
 type decoder struct {
 	doc        *Document
 	errs       Errors
 	declaredAt map[string]place // the place of each declared name, such as "tables public.t"
 
-	includes []wordDecl // the files that the file being read includes
+	includes []wordDecl // the files named in include of the file that is being read
 
-	onKeys func(at place, keys []string) // a test sets this function to learn the keys that each mapping may have
+	onKeys func(at place, keys []string) // a test sets this function to learn which keys each mapping may have
 }
 
 func (d *decoder) fail(at place, suggestion, format string, args ...any) {
 	d.errs = append(d.errs, at.Errorf(suggestion, format, args...))
 }
 
-// expect reports a node of another kind.
-func (d *decoder) expect(n *node, kind yamlfile.Kind, what string) bool {
+// requireKind tells whether a node is of a kind, and reports an error if it is not.
+func (d *decoder) requireKind(n *node, kind yamlfile.Kind, what string) bool {
 	if n.Kind != kind {
 		suggestion := ""
 		switch {
@@ -50,9 +50,10 @@ func (d *decoder) expect(n *node, kind yamlfile.Kind, what string) bool {
 	return true
 }
 
-// fields hands each value of a mapping to the function of its key. Keys in later are reserved for later versions.
-func (d *decoder) fields(n *node, what string, known map[string]func(*node), later ...string) bool {
-	if !d.expect(n, yamlfile.Mapping, what) {
+// decodeFields calls for each key of a mapping the function of that key with the value. Keys in later are reserved for
+// later versions.
+func (d *decoder) decodeFields(n *node, what string, known map[string]func(*node), later ...string) bool {
+	if !d.requireKind(n, yamlfile.Mapping, what) {
 		return false
 	}
 	if d.onKeys != nil {
@@ -67,7 +68,7 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 			d.fail(n.KeyAt[i], "", "%q in %s is not in this version", key, what)
 			continue
 		}
-		suggestion := oneOf(key, slices.Sorted(maps.Keys(known)))
+		suggestion := closestOrFew(key, slices.Sorted(maps.Keys(known)))
 		switch {
 		case strings.HasPrefix(what, "table ") && slices.Contains(blockNames(), key):
 			suggestion = "a block stands beneath rows, with a dash before it"
@@ -75,8 +76,8 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 			suggestion = "a table stands beneath tables"
 		case what == "the policy" && slices.Contains(tableKeys, key):
 			suggestion = key + " stands with the table that it speaks of: tables: { name: { rows: …, " + key + ": … } }"
-		case comparisonSlip(n, what) != "":
-			d.fail(n.KeyAt[i], comparisonSlip(n, what), "unknown key %q in %s", key, what)
+		case suggestComparison(n, what) != "":
+			d.fail(n.KeyAt[i], suggestComparison(n, what), "unknown key %q in %s", key, what)
 			return false
 		}
 		d.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, what)
@@ -84,9 +85,9 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 	return true
 }
 
-// need reports missing fields.
-func (d *decoder) need(n *node, what string, fields ...string) {
-	if comparisonSlip(n, what) != "" { // which has an error of its own
+// requireFields reports fields that a mapping lacks.
+func (d *decoder) requireFields(n *node, what string, fields ...string) {
+	if suggestComparison(n, what) != "" { // the slip has an error of its own
 		return
 	}
 	for _, f := range fields {
@@ -103,15 +104,15 @@ func (d *decoder) need(n *node, what string, fields ...string) {
 	}
 }
 
-// section hands each entry of a section to f. It reports a name that another file declares, too.
-func (d *decoder) section(n *node, section string, f func(at place, name string, n *node)) {
-	if !d.expect(n, yamlfile.Mapping, section) {
+// decodeSection calls f for each entry of a section. It reports a name that another file declares, too.
+func (d *decoder) decodeSection(n *node, decodeSection string, f func(at place, name string, n *node)) {
+	if !d.requireKind(n, yamlfile.Mapping, decodeSection) {
 		return
 	}
 	for i, name := range n.Keys {
-		id := section + " " + name
+		id := decodeSection + " " + name
 		if first, ok := d.declaredAt[id]; ok {
-			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", section, name, first.File, first.Line, first.Column)
+			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", decodeSection, name, first.File, first.Line, first.Column)
 			continue
 		}
 		d.declaredAt[id] = n.KeyAt[i]

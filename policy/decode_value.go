@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// word reads a scalar that is a name or a value.
-func (d *decoder) word(into *string, what string) func(*node) {
+// decodeWord returns a decoder of a scalar that is a name or a value.
+func (d *decoder) decodeWord(into *string, what string) func(*node) {
 	return func(n *node) {
-		if !d.expect(n, yamlfile.Scalar, what) {
+		if !d.requireKind(n, yamlfile.Scalar, what) {
 			return
 		}
 		if n.Value == "" {
@@ -24,27 +24,28 @@ func (d *decoder) word(into *string, what string) func(*node) {
 	}
 }
 
-// wordAt is word, and notes the place.
-func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
+// decodeWordAt is decodeWord that also notes the place of the scalar.
+func (d *decoder) decodeWordAt(into *string, at *place, what string) func(*node) {
 	return func(n *node) {
 		*at = n.Place
-		d.word(into, what)(n)
+		d.decodeWord(into, what)(n)
 	}
 }
 
-// words reads a list of different names. If known is given, each must be one of them.
-func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
-	if !d.expect(n, yamlfile.List, what) {
+// decodeWords reads a list of names that differ from each other. If known is given, each must be one of the known
+// words.
+func (d *decoder) decodeWords(n *node, what string, known ...string) []wordDecl {
+	if !d.requireKind(n, yamlfile.List, what) {
 		return nil
 	}
 	var out []wordDecl
 	for _, item := range n.Items {
 		w := wordDecl{place: item.Place}
-		d.word(&w.text, "an entry of "+what)(item)
+		d.decodeWord(&w.text, "an entry of "+what)(item)
 		switch {
 		case w.text == "":
 		case len(known) > 0 && !slices.Contains(known, w.text):
-			d.fail(item.Place, among(w.text, known), "unknown entry %q in %s", w.text, what)
+			d.fail(item.Place, closestOrAll(w.text, known), "unknown entry %q in %s", w.text, what)
 		case slices.ContainsFunc(out, func(o wordDecl) bool { return o.text == w.text }):
 			d.fail(item.Place, "", "%q is in %s twice", w.text, what)
 		default:
@@ -54,8 +55,8 @@ func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 	return out
 }
 
-// someWords reads a word or a list of words.
-func (d *decoder) someWords(n *node, what string) []wordDecl {
+// decodeWordOrList reads a word or a list of words.
+func (d *decoder) decodeWordOrList(n *node, what string) []wordDecl {
 	items := []*node{n}
 	if n.Kind == yamlfile.List {
 		items = n.Items
@@ -65,15 +66,15 @@ func (d *decoder) someWords(n *node, what string) []wordDecl {
 	}
 	var out []wordDecl
 	for _, item := range items {
-		if d.expect(item, yamlfile.Scalar, what) {
+		if d.requireKind(item, yamlfile.Scalar, what) {
 			out = append(out, wordDecl{item.Place, item.Value})
 		}
 	}
 	return out
 }
 
-// wordsOf reads a word or a list of different words.
-func (d *decoder) wordsOf(n *node, what string) []wordDecl {
+// decodeDifferentWords reads a word or a list of different words.
+func (d *decoder) decodeDifferentWords(n *node, what string) []wordDecl {
 	items := []*node{n}
 	if n.Kind == yamlfile.List {
 		items = n.Items
@@ -96,7 +97,7 @@ func (d *decoder) wordsOf(n *node, what string) []wordDecl {
 	return out
 }
 
-func (d *decoder) flag(into *bool, what string) func(*node) {
+func (d *decoder) decodeFlag(into *bool, what string) func(*node) {
 	return func(n *node) {
 		if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Bool {
 			d.fail(n.Place, "write true or false", "%s is true or false", what)
@@ -107,7 +108,7 @@ func (d *decoder) flag(into *bool, what string) func(*node) {
 }
 
 func (d *decoder) wholeNumber(n *node, what string, low, high int64) int64 {
-	if !d.expect(n, yamlfile.Scalar, what) {
+	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
@@ -123,8 +124,8 @@ func (d *decoder) wholeNumber(n *node, what string, low, high int64) int64 {
 	return v
 }
 
-func (d *decoder) numberBetween(into *int, n *node, what string, low, high int) {
-	if !d.expect(n, yamlfile.Scalar, what) {
+func (d *decoder) decodeNumberBetween(into *int, n *node, what string, low, high int) {
+	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return
 	}
 	number, err := strconv.Atoi(n.Value)
@@ -136,7 +137,7 @@ func (d *decoder) numberBetween(into *int, n *node, what string, low, high int) 
 }
 
 func (d *decoder) size(n *node, what string) int64 {
-	if !d.expect(n, yamlfile.Scalar, what) {
+	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
 	m := sizeForm.FindStringSubmatch(n.Value)
@@ -156,7 +157,7 @@ func (d *decoder) size(n *node, what string) int64 {
 var sizeForm = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
 func (d *decoder) duration(n *node, what string) time.Duration {
-	if !d.expect(n, yamlfile.Scalar, what) {
+	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
 	v, err := time.ParseDuration(n.Value)
@@ -167,12 +168,12 @@ func (d *decoder) duration(n *node, what string) time.Duration {
 	return v
 }
 
-// maxTimeout is the largest value of PostgreSQL's setting.
+// maxTimeout is the largest value that PostgreSQL accepts for statement_timeout, in whole days.
 const maxTimeout = 24 * 24 * time.Hour
 
-// days reads `30 days`.
-func (d *decoder) days(n *node, what string) int {
-	if !d.expect(n, yamlfile.Scalar, what) {
+// decodeDays reads a number of days, written as `30 days`.
+func (d *decoder) decodeDays(n *node, what string) int {
+	if !d.requireKind(n, yamlfile.Scalar, what) {
 		return 0
 	}
 	number, unit, _ := strings.Cut(n.Value, " ")
@@ -184,9 +185,9 @@ func (d *decoder) days(n *node, what string) int {
 	return days
 }
 
-// pairs reads `{ its column: the column of the row that it equals }`.
-func (d *decoder) pairs(n *node, what string) []predicate.Pair {
-	if !d.expect(n, yamlfile.Mapping, what) {
+// decodePairs reads a mapping from columns of the linked table to the columns of the row that they equal.
+func (d *decoder) decodePairs(n *node, what string) []predicate.Pair {
+	if !d.requireKind(n, yamlfile.Mapping, what) {
 		return nil
 	}
 	var out []predicate.Pair
@@ -200,23 +201,24 @@ func (d *decoder) pairs(n *node, what string) []predicate.Pair {
 	return out
 }
 
+// attributeRef is the name of an attribute, with the place where the policy names it.
 type attributeRef struct {
 	place
 	attribute string
 }
 
-// attributeRefs reads an attribute, or a list of attributes.
-func (d *decoder) attributeRefs(v *node, what string) []attributeRef {
+// decodeAttributeRefs reads the name of an attribute, or a list of such names.
+func (d *decoder) decodeAttributeRefs(v *node, what string) []attributeRef {
 	items := v.Items
 	if v.Kind == yamlfile.Scalar {
 		items = []*node{v}
-	} else if !d.expect(v, yamlfile.List, what) {
+	} else if !d.requireKind(v, yamlfile.List, what) {
 		return nil
 	}
 	var out []attributeRef
 	for _, item := range items {
 		g := attributeRef{place: item.Place}
-		d.word(&g.attribute, what)(item)
+		d.decodeWord(&g.attribute, what)(item)
 		out = append(out, g)
 	}
 	if len(items) == 0 {
@@ -225,6 +227,7 @@ func (d *decoder) attributeRefs(v *node, what string) []attributeRef {
 	return out
 }
 
+// wordDecl is a word of the policy with its place.
 type wordDecl struct {
 	place
 	text string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// diagnostics are the errors and warnings of a compilation. All phases write to the same ones.
+// diagnostics are the errors and warnings of a compilation. All phases add to one value.
 type diagnostics struct {
 	errs           Errors
 	warnings       []*Error
@@ -18,19 +18,19 @@ func (c *diagnostics) fail(at place, suggestion, format string, args ...any) {
 	c.errs = append(c.errs, at.Errorf(suggestion, format, args...))
 }
 
-// warn adds a warning.
+// warn adds a warning about a place in the policy.
 func (c *diagnostics) warn(at place, format string, args ...any) {
 	c.warnings = append(c.warnings, at.Errorf("", format, args...))
 }
 
-// withhold leaves out a write that the policy lists, with a warning. A later version of pgconsent may find that this
-// write tells about hidden rows; the policy must still compile then.
+// withhold leaves out a write that the policy lists, and adds a warning. A later version of pgconsent may find that the
+// write tells about hidden rows; a policy must not stop compiling because of that.
 func (c *diagnostics) withhold(at place, what, format string, args ...any) {
 	said := at.Errorf(what, format+"; it is left out", args...)
 	c.warnings, c.withheldWrites = append(c.warnings, said), append(c.withheldWrites, said)
 }
 
-// sortedErrors returns each error once, in the order of the files.
+// sortedErrors returns the errors in the order of the files, each once.
 func (c *diagnostics) sortedErrors() Errors {
 	slices.SortStableFunc(c.errs, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

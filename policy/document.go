@@ -4,32 +4,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Document is a policy as its files write it. Each value is checked for itself, without a database.
+// Document is a policy as its files write it. Parsing has checked each value by itself, without a database.
 type Document struct {
-	attributes []attributeDecl
-	limits     []limitDecl
-	tables     []tableDecl
-	functions  []functionDecl
-	views      []viewDecl
-	objects    []objectDecl
-	contracts  []contractDecl
-	operators  []wordDecl // names of extensions
-	channels   []wordDecl // the channels that agents may name in LISTEN and NOTIFY
-	reminder   *reminderDecl
-	privacy    *privacyDecl
-	sources    *sourcesDecl
-	observe    bool             // mode: observe, for every table without observe: false
-	blocks     map[place]string // the name of the block at each place
+	attributes         []attributeDecl
+	limits             []limitDecl
+	tables             []tableDecl
+	functions          []functionDecl
+	views              []viewDecl
+	objects            []objectDecl
+	contracts          []contractDecl
+	operatorExtensions []wordDecl // the names of the extensions whose operators agents may use
+	channels           []wordDecl // the channels that agents may name in LISTEN and NOTIFY
+	reminder           *reminderDecl
+	privacy            *privacyDecl
+	sources            *sourcesDecl
+	observe            bool             // `mode: observe` is set: it applies to every table without `observe: false`
+	blockNames         map[place]string // the name of the block that stands at each place
 }
 
-// Parse reads a policy from memory. Errors name the file as given.
+// Parse reads a policy from memory. Its errors call the policy by the argument file.
 func Parse(file string, data []byte) (*Document, error) {
 	l := newLoader()
-	l.read(file, data, nil)
+	l.decodeData(file, data, nil)
 	return l.document()
 }
 
-// documentDecoder reads a whole file.
+// documentDecoder reads a whole file of a policy.
 type documentDecoder struct {
 	*decoder
 	tables     *tableDecoder
@@ -46,7 +46,7 @@ func newDocumentDecoder(doc *Document) *documentDecoder {
 		&functionDecoder{d}, &privacyDecoder{d}}
 }
 
-// blockDecoder reads blocks of row rules.
+// blockDecoder reads the blocks of row rules.
 type blockDecoder struct{ *decoder }
 
 // tableDecoder reads the section tables.
@@ -74,34 +74,36 @@ type functionDecoder struct{ *decoder }
 type privacyDecoder struct{ *decoder }
 
 func (d *documentDecoder) decodeRoot(n *node) {
-	d.fields(n, "the policy", map[string]func(*node){
+	d.decodeFields(n, "the policy", map[string]func(*node){
 		"version": func(v *node) {
 			if v.Kind != yamlfile.Scalar || v.Value != "1" {
 				d.fail(v.Place, "this pgconsent reads version 1", "unknown version of the policy")
 			}
 		},
 		"include":    d.decodeInclude,
-		"attributes": func(v *node) { d.section(v, "attributes", d.attributes.decodeAttribute) },
-		"tables":     func(v *node) { d.section(v, "tables", d.tables.decodeTable) },
+		"attributes": func(v *node) { d.decodeSection(v, "attributes", d.attributes.decodeAttribute) },
+		"tables":     func(v *node) { d.decodeSection(v, "tables", d.tables.decodeTable) },
 		"mode":       d.decodeMode,
-		"functions":  func(v *node) { d.section(v, "functions", d.functions.function) },
-		"views":      func(v *node) { d.section(v, "views", d.functions.view) },
-		"objects":    func(v *node) { d.section(v, "objects", d.contracts.decodeObject) },
-		"contracts":  func(v *node) { d.section(v, "contracts", d.contracts.decodeContract) },
-		"operators":  func(v *node) { d.doc.operators = append(d.doc.operators, d.words(v, "operators")...) },
-		"channels":   func(v *node) { d.doc.channels = append(d.doc.channels, d.words(v, "channels")...) },
-		"limits":     d.decodeLimits,
-		"air":        d.decodeReminder,
-		"privacy":    d.privacy.decodePrivacy,
-		"sources":    d.privacy.decodeSources,
+		"functions":  func(v *node) { d.decodeSection(v, "functions", d.functions.function) },
+		"views":      func(v *node) { d.decodeSection(v, "views", d.functions.view) },
+		"objects":    func(v *node) { d.decodeSection(v, "objects", d.contracts.decodeObject) },
+		"contracts":  func(v *node) { d.decodeSection(v, "contracts", d.contracts.decodeContract) },
+		"operators": func(v *node) {
+			d.doc.operatorExtensions = append(d.doc.operatorExtensions, d.decodeWords(v, "operators")...)
+		},
+		"channels": func(v *node) { d.doc.channels = append(d.doc.channels, d.decodeWords(v, "channels")...) },
+		"limits":   d.decodeLimits,
+		"air":      d.decodeReminder,
+		"privacy":  d.privacy.decodePrivacy,
+		"sources":  d.privacy.decodeSources,
 	}, "registry", "tools")
-	d.need(n, "the policy", "version")
+	d.requireFields(n, "the policy", "version")
 }
 
 // decodeMode reads `mode: observe`, or `mode: enforce`, the default.
 func (d *documentDecoder) decodeMode(n *node) {
 	var word string
-	d.word(&word, "mode")(n)
+	d.decodeWord(&word, "mode")(n)
 	switch word {
 	case "observe":
 		d.doc.observe = true
@@ -111,6 +113,7 @@ func (d *documentDecoder) decodeMode(n *node) {
 	}
 }
 
+// viewDecl is an entry of the section views.
 type viewDecl struct {
 	place
 	name string
@@ -119,6 +122,6 @@ type viewDecl struct {
 func (d *functionDecoder) view(at place, name string, n *node) {
 	d.doc.views = append(d.doc.views, viewDecl{place: at, name: name})
 	if n.Kind != yamlfile.Null {
-		d.fields(n, "view "+name, nil, "columns", "by_key", "limit")
+		d.decodeFields(n, "view "+name, nil, "columns", "by_key", "limit")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// fileFormat is the YAML format of a policy.
+// fileFormat says which YAML a policy may use.
 var fileFormat = yamlfile.Format{
 	RefuseOther:       "anchors, aliases, tags and merge keys are not part of a policy",
 	SecondDocument:    "a second YAML document",
@@ -14,10 +14,11 @@ var fileFormat = yamlfile.Format{
 	CheckText:         checkVariable,
 }
 
-// variable matches a variable of the environment, as shells and configurations write it.
+// variable matches a reference to an environment variable, as shells and configurations write it.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*([:?+=-][^}]*)?\}`)
 
-// checkVariable refuses text with a variable: a reader of a policy must see all that it says.
+// checkVariable refuses text with a reference to an environment variable: a reader of a policy must see all that it
+// says.
 func checkVariable(at place, text string) *Error {
 	found := variable.FindString(text)
 	if found == "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
+// functionDecl is an entry of the section functions.
 type functionDecl struct {
 	place
 	name string
@@ -19,6 +20,7 @@ type functionDecl struct {
 	tool       *toolDecl
 }
 
+// pinDecl is a value of the policy that an argument of a function always gets.
 type pinDecl struct {
 	place
 	arg, value string
@@ -32,47 +34,47 @@ func (d *functionDecoder) function(at place, name string, n *node) {
 		d.doc.functions = append(d.doc.functions, decl)
 		return
 	}
-	d.fields(n, what, map[string]func(*node){
+	d.decodeFields(n, what, map[string]func(*node){
 		"pin": func(v *node) {
-			if !d.expect(v, yamlfile.Mapping, "pin") {
+			if !d.requireKind(v, yamlfile.Mapping, "pin") {
 				return
 			}
 			for i, arg := range v.Keys {
-				if d.expect(v.Values[i], yamlfile.Scalar, "the value of a pinned argument") {
+				if d.requireKind(v.Values[i], yamlfile.Scalar, "the value of a pinned argument") {
 					decl.pins = append(decl.pins, pinDecl{v.KeyAt[i], arg, v.Values[i].Value, v.Values[i].Literal})
 				}
 			}
 		},
-		"reads": func(v *node) { d.reads(&decl, v) },
+		"reads": func(v *node) { d.decodeReads(&decl, v) },
 		"tool":  func(v *node) { d.tool(&decl, v) },
 	}, "limit")
 	d.doc.functions = append(d.doc.functions, decl)
 }
 
-// reads reads the tables that a function reads, with their sources.
-func (d *functionDecoder) reads(decl *functionDecl, n *node) {
+// decodeReads reads the key reads: the tables that a function reads, with the sources of these accesses.
+func (d *functionDecoder) decodeReads(decl *functionDecl, n *node) {
 	decl.readsGiven = true
 	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
 		return
 	}
-	if !d.expect(n, yamlfile.Mapping, "reads") {
+	if !d.requireKind(n, yamlfile.Mapping, "reads") {
 		return
 	}
 	for i, key := range n.Keys {
-		a := allowDecl{object: wordDecl{n.KeyAt[i], key}, sources: d.wordsOf(n.Values[i], "the sources of "+key)}
+		a := allowDecl{object: wordDecl{n.KeyAt[i], key}, sources: d.decodeDifferentWords(n.Values[i], "the sources of "+key)}
 		for _, s := range a.sources {
-			if s.text == Writes || !slices.Contains(sources, s.text) {
-				d.fail(s.place, among(s.text, sources[:3]), "unknown source %q", s.text)
+			if s.text == SourceWrite || !slices.Contains(sourceWords, s.text) {
+				d.fail(s.place, closestOrAll(s.text, sourceWords[:3]), "unknown source %q", s.text)
 			}
 		}
 		decl.reads = append(decl.reads, a)
 	}
 }
 
-// functionCompiler compiles the functions that agents may call, and the tools that are made of them.
+// functionCompiler compiles the functions that agents may call, and the tools of MCP that publish them.
 type functionCompiler struct{ *resolver }
 
-// compile checks every overload that a call of the function could mean; nil after an error.
+// compile checks every overload that a call of the function could mean. The result is nil after an error.
 func (c *functionCompiler) compile(decl functionDecl) *Function {
 	schema, name := splitName(decl.name)
 	overloads := c.snap.FunctionsNamed(schema, name)
@@ -116,7 +118,7 @@ func (c *functionCompiler) compile(decl functionDecl) *Function {
 		out.Overloads = append(out.Overloads, o)
 	}
 	for _, pin := range decl.pins {
-		if p, ok := c.pin(pin, out); ok {
+		if p, ok := c.compilePin(pin, out); ok {
 			out.Pins = append(out.Pins, p)
 		}
 	}
@@ -128,13 +130,13 @@ func (c *functionCompiler) compile(decl functionDecl) *Function {
 	return out
 }
 
-// pin finds the pinned argument in every overload, and writes its value as SQL.
-func (c *functionCompiler) pin(decl pinDecl, f *Function) (Pin, bool) {
+// compilePin finds the pinned argument in every overload, and writes its value as SQL.
+func (c *functionCompiler) compilePin(decl pinDecl, f *Function) (Pin, bool) {
 	argType := ""
 	for _, o := range f.Overloads {
 		i := slices.Index(o.ArgNames, decl.arg)
 		if i < 0 || i >= len(o.ArgTypes) {
-			c.fail(decl.place, oneOf(decl.arg, o.ArgNames), "%s has no argument %q", functionSignature(o), decl.arg)
+			c.fail(decl.place, closestOrFew(decl.arg, o.ArgNames), "%s has no argument %q", functionSignature(o), decl.arg)
 			return Pin{}, false
 		}
 		if argType != "" && argType != o.ArgTypes[i] {
@@ -171,8 +173,8 @@ func (c *functionCompiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 	return Pin{Arg: decl.arg, Value: catalog.QuoteLiteral(decl.value) + "::pg_catalog." + cast}, true
 }
 
-// functionReads compiles the tables that a function reads.
-func (c *functionCompiler) functionReads(decl functionDecl, f *Function) {
+// compileReads compiles the declaration of the tables that a function reads.
+func (c *functionCompiler) compileReads(decl functionDecl, f *Function) {
 	if !decl.readsGiven {
 		return
 	}

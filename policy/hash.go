@@ -10,12 +10,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// hash is a hash of the policy's meaning: two policies with one hash allow the same, however their files differ.
-func (p *Policy) hash() string {
+// meaningHash returns a hash of what the policy means: two policies with equal hashes allow the same, however their
+// files differ.
+func (p *Policy) meaningHash() string {
 	h := sha256.New()
 	for _, a := range p.attributes {
-		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting, a.Audit == AsIs)
-		if a.Audit != "" && a.Audit != AsIs {
+		fmt.Fprintf(h, "attribute %q %q %q %t %q %t\n", a.Name, a.Type, a.Source, a.Optional, a.Setting,
+			a.Audit == AuditPlain)
+		if a.Audit != "" && a.Audit != AuditPlain {
 			fmt.Fprintf(h, " recorded %q\n", a.Audit)
 		}
 	}
@@ -56,7 +58,7 @@ func (p *Policy) hash() string {
 			fmt.Fprintf(h, " tool %s\n", f.Tool.describe())
 		}
 	}
-	for _, extension := range p.operators {
+	for _, extension := range p.operatorExtensions {
 		fmt.Fprintf(h, "operators %q\n", extension)
 	}
 	for _, channel := range p.channels {
@@ -92,7 +94,7 @@ func (t *Table) describe(h io.Writer) {
 	if t.Columns != nil {
 		for _, column := range t.Columns.Columns {
 			fmt.Fprintf(h, " column %q %d %q %d %q%s\n", column.Name, column.Mask, column.Unit, column.Amount,
-				column.Keys, column.needs(t.Relation))
+				column.Keys, column.describeConditions(t.Relation))
 		}
 		if k := t.Columns.ByKey; k != nil {
 			k.describe(h, t.Relation)
@@ -101,14 +103,14 @@ func (t *Table) describe(h io.Writer) {
 }
 
 func (k *ByKey) describe(h io.Writer, r *catalog.Relation) {
-	fmt.Fprintf(h, " by key %q %d", k.Key, k.AtMost)
+	fmt.Fprintf(h, " by key %q %d", k.Key, k.MaxKeys)
 	for _, column := range k.Columns {
-		fmt.Fprintf(h, " %q%s", column.Name, column.needs(r))
+		fmt.Fprintf(h, " %q%s", column.Name, column.describeConditions(r))
 	}
 	fmt.Fprintln(h)
 }
 
-// describeContracts writes all that contracts say, for the hash of the policy.
+// describeContracts writes everything that contracts allow and require, for the hash of the policy.
 func (p *Policy) describeContracts(w io.Writer) {
 	for _, o := range p.objectList {
 		o.describe(w)
@@ -122,25 +124,28 @@ func (p *Policy) describeContracts(w io.Writer) {
 }
 
 func (o *Object) describe(w io.Writer) {
-	fmt.Fprintf(w, "object %q %q %q %q %q %q %t\n", o.Name, o.Relation.Schema, o.Relation.Name, o.Vessel, o.Metadata,
-		o.Embeddings, o.JoinOnly)
+	fmt.Fprintf(w, "object %q %q %q %q %q %q %t\n", o.Name, o.Relation.Schema, o.Relation.Name, o.Vessel,
+		o.MetadataColumns,
+		o.EmbeddingColumns, o.JoinOnly)
 }
 
 func (c *Contract) describe(w io.Writer) {
-	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.GovernedObjects, c.GovernedObjects == nil, c.SeparateVessels)
-	for i, t := range c.terms() {
+	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.GovernedObjects, c.GovernedObjects == nil,
+		c.ExclusiveVessels)
+	for i, t := range c.allTerms() {
 		value := ""
 		if c.By != "" {
 			value = c.order[i]
 		}
-		fmt.Fprintf(w, " value %q %t %t %q %q %d %q\n", value, t.Nothing, t.Allow == nil, t.Except, t.Plan, t.Rows, t.Per)
+		fmt.Fprintf(w, " value %q %t %t %q %q %d %q\n", value, t.AllowsNothing, t.Allow == nil, t.ExceptedObjects,
+			t.PlanAttribute, t.MaxRows, t.QuotaAttribute)
 		for _, name := range keys(t.Allow) {
 			fmt.Fprintf(w, "  allow %q %q %q\n", name, t.Allow[name].Sources, t.Allow[name].Columns)
 		}
-		if t.any != nil {
-			fmt.Fprintf(w, "  any %q\n", t.any.Sources)
+		if t.otherObjects != nil {
+			fmt.Fprintf(w, "  any %q\n", t.otherObjects.Sources)
 		}
-		for _, r := range t.Requires {
+		for _, r := range t.Requirements {
 			fmt.Fprintf(w, "  requires %q\n", r.Text)
 		}
 		for _, name := range keys(t.Statements) {

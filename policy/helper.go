@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// UsesRegistry tells whether a rule reads the consent registry, or a lifecycle depends on it. Observed tables count,
-// too.
+// UsesRegistry tells whether a rule reads the consent registry, or a lifecycle depends on it. Rules of observed tables
+// count, too.
 func (p *Policy) UsesRegistry() bool {
 	return slices.ContainsFunc(p.Tables(), func(t *Table) bool { return t.usesRegistry() })
 }
@@ -20,8 +20,8 @@ func (t *Table) usesRegistry() bool {
 		func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
 }
 
-// HelperTables returns the tables that the rules of a table read besides its own row, for reading and writing, sorted
-// by name.
+// HelperTables returns the other tables that the rules of a table read, for its reading and its writing, sorted by
+// name.
 func (t *Table) HelperTables() []predicate.Helper {
 	return predicate.Helpers(append(predicate.All{t.VisibilityRules()}, t.Write.Conditions()...))
 }

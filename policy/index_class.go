@@ -95,13 +95,13 @@ var infallibleTypes = map[string]string{
 var infallibleSubtractions = []string{"", "int4range_subdiff", "int8range_subdiff", "daterange_subdiff", "tsrange_subdiff",
 	"tstzrange_subdiff"}
 
-// indexComparisons knows for which indexes a comparison of two values may fail.
+// indexComparisons tells for which indexes a comparison of two values may fail.
 type indexComparisons struct {
 	snap  *catalog.Snapshot
 	graph keyGraph
 }
 
-// comparesAnything tells whether a key of an index compares any two values without an error.
+// comparesAnything tells whether an index can compare any two values of one of its keys without an error.
 func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 	if key.Method == "operator" {
 		return infallibleClasses[key.By] != nil
@@ -118,7 +118,7 @@ func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 	return c.typeComparesAnything(key.Type, nil)
 }
 
-// typeComparesAnything tells whether a btree compares any two values of a type without an error.
+// typeComparesAnything tells whether a btree can compare any two values of a type without an error.
 func (c *indexComparisons) typeComparesAnything(oid uint32, within []uint32) bool {
 	t := c.snap.TypeByOID(oid)
 	if t == nil || slices.Contains(within, oid) {
@@ -156,14 +156,15 @@ func (c *indexComparisons) rangeSubtraction(oid uint32) string {
 	return t.SubtypeDiff
 }
 
-// fallibleIndexKey is a key of an index that may fail to compare rows, with the columns that the whole index reads.
+// fallibleIndexKey is a key of an index whose comparison of two rows may fail, with the columns that the whole index
+// reads.
 type fallibleIndexKey struct {
 	index   string
 	key     catalog.IndexKey
 	columns []string
 }
 
-// comparedBy returns the part of the index that compares.
+// comparedBy names the part of the index that compares: the column or the expression.
 func (t fallibleIndexKey) comparedBy() string {
 	if t.key.Method == "operator" {
 		return "the operator " + t.key.Class
@@ -171,7 +172,7 @@ func (t fallibleIndexKey) comparedBy() string {
 	return t.key.Class
 }
 
-// fallibleIndexKeys returns the index keys of a table and its parts that may fail.
+// fallibleIndexKeys returns the keys of indexes on a table and its partitions whose comparison may fail.
 func (c *indexComparisons) fallibleIndexKeys(r *catalog.Relation) []fallibleIndexKey {
 	var out []fallibleIndexKey
 	for _, part := range c.graph.withParts(r) {

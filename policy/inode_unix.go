@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// inode tells a file from another one that replaced it.
+// inode returns the number by which a file differs from another file that has replaced it.
 func inode(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

@@ -9,21 +9,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ContractAttributes are the attributes on which the contracts depend, sorted.
+// ContractAttributes returns the attributes on which the contracts depend, sorted.
 func (p *Policy) ContractAttributes() []string {
 	asked := map[string]bool{}
 	for _, c := range p.contracts {
 		if c.By != "" {
 			asked[c.By] = true
 		}
-		for _, t := range c.terms() {
-			if t.Plan != "" {
-				asked[t.Plan] = true
+		for _, t := range c.allTerms() {
+			if t.PlanAttribute != "" {
+				asked[t.PlanAttribute] = true
 			}
-			if t.Per != "" {
-				asked[t.Per] = true
+			if t.QuotaAttribute != "" {
+				asked[t.QuotaAttribute] = true
 			}
-			for _, r := range t.Requires {
+			for _, r := range t.Requirements {
 				for _, name := range r.Attributes {
 					asked[name] = true
 				}
@@ -33,8 +33,8 @@ func (p *Policy) ContractAttributes() []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// Judge says whether a session may run the statement. values are the session's attributes at this moment, without those
-// that have no value: each execution is judged anew.
+// Judge returns an error unless all contracts allow the session to run the statement. values are the session's
+// attributes at this moment, without attributes that have no value. Each execution is judged anew.
 func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
 	_, refused := p.decide(s, values)
 	return refused
@@ -42,41 +42,43 @@ func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
 
 // ContractDecision is what one contract says about a statement.
 type ContractDecision struct {
-	Contract string `json:"contract"`
-	By       string `json:"by,omitempty"`
-	Value    string `json:"value,omitempty"`
-	Missing  bool   `json:"missing,omitempty"` // the attribute has no value
-	Verdict  string `json:"verdict"`           // allow, deny, or none: it governs no object that the statement reads or writes
-	Allows   string `json:"allows,omitempty"`
-	Quota    *Quota `json:"-"` // the quota that the rows of an allowed statement count towards; nil: none
+	Contract         string `json:"contract"`
+	By               string `json:"by,omitempty"`
+	Value            string `json:"value,omitempty"`
+	AttributeMissing bool   `json:"missing,omitempty"` // the session has no value of the contract's attribute
+	// allow, deny, or none: it governs no object that the statement reads or writes
+	Verdict     string `json:"verdict"`
+	AllowedText string `json:"allows,omitempty"` // what the terms allow, in words
+	// the quota that the rows of an allowed statement count towards; nil: none
+	Quota *Quota `json:"-"`
 }
 
-// Quota bounds the rows of a statement, and the rows of all statements of an agent for one value of an attribute.
+// Quota bounds the number of rows: of one statement, or of all statements of an agent for one value of an attribute.
 type Quota struct {
-	Contract, Per, Value string // rows with the same three values are counted together
-	AtMost               int64
-	Limit                int64 // the LIMIT of the statement
+	Contract, Per, Value string // the contract, its attribute and the value: rows with the same three are counted together
+	MaxRows              int64
+	Limit                int64 // the number after LIMIT in the statement
 
-	contract string // the contract's title in a refusal
+	contract string // the title of the contract, for the text of a refusal
 }
 
-// ExceededRefusal is the refusal of a statement that may return more rows than are left.
+// ExceededRefusal returns the refusal of a statement that may return more rows than the quota has left.
 func (q *Quota) ExceededRefusal(left int64) *sqlstate.Error {
 	if left <= 0 {
-		return contractRefusal("%s: at most %d rows per %s, and they have been taken", q.contract, q.AtMost, q.Per).
+		return contractRefusal("%s: at most %d rows per %s, and they have been taken", q.contract, q.MaxRows, q.Per).
 			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There "+
 				"are new ones with the next %s.", q.Per)
 	}
-	return contractRefusal("%s: at most %d rows per %s, and fewer are left", q.contract, q.AtMost, q.Per).
+	return contractRefusal("%s: at most %d rows per %s, and fewer are left", q.contract, q.MaxRows, q.Per).
 		WithHint("Write LIMIT %d or less.", left)
 }
 
-// Explain is Judge, and returns the decision of each contract.
-func (p *Policy) Explain(s Statement, values map[string]string) ([]ContractDecision, *sqlstate.Error) {
+// ExplainContracts is [Policy.Judge], and also returns the decision of each contract.
+func (p *Policy) ExplainContracts(s Statement, values map[string]string) ([]ContractDecision, *sqlstate.Error) {
 	return p.decide(s, values)
 }
 
-// objectAccess is an access to an object.
+// objectAccess is an access whose relation is an object of contracts.
 type objectAccess struct {
 	Access
 	object *Object
@@ -93,7 +95,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 		}
 	}
 	for _, a := range s.Accesses {
-		if a.Source == Calls {
+		if a.Source == SourceFunction {
 			refuse(contractRefusal("function %s may not be called: the policy does not say what it reads", a.Relation).
 				WithHint("The DBA says it under functions: reads, with the tables and their sources, or nothing."))
 			continue
@@ -128,7 +130,7 @@ func contractRefusal(format string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonContract, format, args...)
 }
 
-// checkJoinOnly refuses uses of join_only objects other than joins.
+// checkJoinOnly refuses statements that use a join_only object for more than a join.
 func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
 	others := slices.ContainsFunc(objects, func(t objectAccess) bool { return !t.object.JoinOnly })
 	for _, t := range objects {
@@ -139,18 +141,18 @@ func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
 			"result, the order and the groups.",
 			t.object.Name, strings.Join(p.selectableObjects(), ", "), t.object.Name)
 		switch {
-		case t.Written || t.Source == Vector:
+		case t.Written || t.Source == SourceVector:
 			return contractRefusal("%s may be joined, and nothing else", t.describe()).WithHint("%s", hint)
-		case !others || !t.Joined:
+		case !others || !t.JoinedByKey:
 			return contractRefusal("%s may only be joined to another object, on a key of it", t.describe()).WithHint("%s", hint)
-		case t.Output:
+		case t.AffectsOutput:
 			return contractRefusal("%s may only be joined: its columns may not be returned", t.describe()).WithHint("%s", hint)
 		}
 	}
 	return nil
 }
 
-// selectableObjects are the names of the objects that a statement may read by themselves.
+// selectableObjects returns the names of the objects that a statement may read without a join.
 func (p *Policy) selectableObjects() []string {
 	var out []string
 	for _, o := range p.objects {
@@ -162,7 +164,7 @@ func (p *Policy) selectableObjects() []string {
 	return slices.Compact(out)
 }
 
-// describe names the object of an access.
+// describe returns the name of the accessed object, for texts.
 func (t objectAccess) describe() string {
 	name := t.object.Name
 	if len(t.Through) > 0 {
@@ -171,14 +173,14 @@ func (t objectAccess) describe() string {
 	return name
 }
 
-// action says what the access does.
-func (t objectAccess) action() string {
+// actionText returns the verb for the access in a text, such as "read" or "write".
+func (t objectAccess) actionText() string {
 	switch t.Source {
-	case Metadata:
+	case SourceMetadata:
 		return "read its metadata"
-	case Vector:
+	case SourceVector:
 		return "search it by likeness (vector)"
-	case Writes:
+	case SourceWrite:
 		return "write it"
 	}
 	return "read it (structured)"

@@ -10,18 +10,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// judge returns the decision of one contract.
+// judge returns what the contract decides about a statement.
 func (c *Contract) judge(s Statement, all []objectAccess, values map[string]string) (ContractDecision, *sqlstate.Error) {
 	d := ContractDecision{Contract: c.Name, By: c.By, Verdict: "none"}
 	terms := c.Always
 	if c.By != "" {
 		d.Value = values[c.By]
 		_, known := values[c.By]
-		d.Missing = !known
+		d.AttributeMissing = !known
 		terms = c.Values[d.Value]
 	}
 	if terms != nil {
-		d.Allows = terms.describe(c)
+		d.AllowedText = terms.describe(c)
 	}
 	var objects []objectAccess
 	only := true // the statement reads nothing but join_only objects
@@ -34,18 +34,19 @@ func (c *Contract) judge(s Statement, all []objectAccess, values map[string]stri
 	if len(objects) == 0 {
 		return d, nil
 	}
-	err := c.check(terms, d, s, objects, only, values)
+	err := c.checkTerms(terms, d, s, objects, only, values)
 	d.Verdict = "allow"
 	if err != nil {
 		d.Verdict = "deny"
-	} else if terms.Per != "" && !only {
-		d.Quota = &Quota{Contract: c.Name, Per: terms.Per, Value: values[terms.Per], AtMost: terms.Rows,
-			Limit: s.Limit, contract: c.title(d)}
+	} else if terms.QuotaAttribute != "" && !only {
+		d.Quota = &Quota{Contract: c.Name, Per: terms.QuotaAttribute, Value: values[terms.QuotaAttribute],
+			MaxRows: terms.MaxRows,
+			Limit:   s.Limit, contract: c.title(d)}
 	}
 	return d, err
 }
 
-// title names the contract in a refusal.
+// title returns the words that name the contract in a refusal.
 func (c *Contract) title(d ContractDecision) string {
 	if c.By == "" {
 		return fmt.Sprintf("contract %s", c.Name)
@@ -53,21 +54,22 @@ func (c *Contract) title(d ContractDecision) string {
 	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
 }
 
-// check holds a statement to the terms of a contract. joinOnly is true if the statement reads nothing but objects that
-// may only be joined.
-func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
+// checkTerms returns a refusal unless the statement meets the terms of a contract. joinOnly is true if the statement
+// reads only objects that may only be joined.
+func (c *Contract) checkTerms(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
 	values map[string]string) *sqlstate.Error {
 	first := objects[0]
 	switch {
-	case d.Missing:
+	case d.AttributeMissing:
 		return contractRefusal("contract %s allows nothing: the session has no %s", c.Name, c.By).
 			WithHint("The attribute %s decides what may be retrieved, and it has no value in this session now. "+
 				"The DBA finds under attributes in the policy where it comes from.", c.By)
 	case terms == nil:
 		return contractRefusal("%s: nothing is allowed", c.title(d)).WithHint("The contract lists %s, and no other value of %s.",
 			strings.Join(c.order, ", "), c.By)
-	case terms.Nothing:
-		return contractRefusal("%s: nothing may be retrieved; this statement would %s: %s", c.title(d), first.action(), first.describe()).
+	case terms.AllowsNothing:
+		return contractRefusal("%s: nothing may be retrieved; this statement would %s: %s", c.title(d), first.actionText(),
+			first.describe()).
 			WithHint("At %s %s the contract allows nothing at all.", c.By, d.Value)
 	}
 	for _, t := range objects {
@@ -84,8 +86,8 @@ func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects 
 	if err := c.checkRequires(terms, d, values); err != nil {
 		return err
 	}
-	if terms.Plan != "" {
-		if err := c.checkPlan(d, terms.Plan, objects, values); err != nil {
+	if terms.PlanAttribute != "" {
+		if err := c.checkPlan(d, terms.PlanAttribute, objects, values); err != nil {
 			return err
 		}
 	}
@@ -95,23 +97,23 @@ func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects 
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
 				"parameters.", strings.Join(keys(terms.Statements), ", "))
 	}
-	if _, known := values[terms.Per]; terms.Per != "" && !known && !joinOnly {
-		return contractRefusal("%s: rows are counted per %s, and the session has none", c.title(d), terms.Per).
+	if _, known := values[terms.QuotaAttribute]; terms.QuotaAttribute != "" && !known && !joinOnly {
+		return contractRefusal("%s: rows are counted per %s, and the session has none", c.title(d), terms.QuotaAttribute).
 			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the "+
-				"policy where it comes from.", terms.Per)
+				"policy where it comes from.", terms.QuotaAttribute)
 	}
-	if terms.Rows > 0 && !joinOnly {
-		return c.checkRowLimit(d, terms.Rows, s, objects)
+	if terms.MaxRows > 0 && !joinOnly {
+		return c.checkRowLimit(d, terms.MaxRows, s, objects)
 	}
 	return nil
 }
 
-// checkObject holds one access to the sources and columns that the terms allow of its object.
+// checkObject returns a refusal unless the terms allow the source and the columns of one access.
 func (c *Contract) checkObject(terms *Terms, d ContractDecision, t objectAccess) *sqlstate.Error {
-	allowed := terms.of(t.object.Name)
-	if allowed == nil || !allowed.allows(t.Source) {
-		return contractRefusal("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.action()).
-			WithHint("Here it allows %s.", d.Allows)
+	allowed := terms.allowanceFor(t.object.Name)
+	if allowed == nil || !allowed.allowsSource(t.Source) {
+		return contractRefusal("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.actionText()).
+			WithHint("Here it allows %s.", d.AllowedText)
 	}
 	if allowed.Columns == nil {
 		return nil
@@ -129,9 +131,9 @@ func (c *Contract) checkObject(terms *Terms, d ContractDecision, t objectAccess)
 	return nil
 }
 
-// checkRequires holds the session to the conditions of the terms.
+// checkRequires returns a refusal unless the session meets the requirements of the terms.
 func (c *Contract) checkRequires(terms *Terms, d ContractDecision, values map[string]string) *sqlstate.Error {
-	for _, r := range terms.Requires {
+	for _, r := range terms.Requirements {
 		world := predicate.World{Attributes: values, Sealed: true, Now: time.Now()}
 		if !predicate.Eval(r.Rule, predicate.Row{}, world) {
 			return contractRefusal("%s: a condition of the contract does not hold in this session", c.title(d)).
@@ -142,9 +144,9 @@ func (c *Contract) checkRequires(terms *Terms, d ContractDecision, values map[st
 	return nil
 }
 
-// checkVessels refuses a statement that reads two vessels which the contract separates.
+// checkVessels refuses a statement that reads two vessels which the contract declares exclusive.
 func (c *Contract) checkVessels(d ContractDecision, objects []objectAccess) *sqlstate.Error {
-	for _, group := range c.SeparateVessels {
+	for _, group := range c.ExclusiveVessels {
 		var seen *objectAccess
 		for i, t := range objects {
 			if !slices.Contains(group, t.object.Vessel) {
@@ -161,7 +163,7 @@ func (c *Contract) checkVessels(d ContractDecision, objects []objectAccess) *sql
 	return nil
 }
 
-// checkPlan refuses accesses that the session's plan does not list.
+// checkPlan refuses an access that the session's plan does not list.
 func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []objectAccess,
 	values map[string]string) *sqlstate.Error {
 	value, ok := values[attribute]
@@ -170,7 +172,8 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
 	}
 	plan := strings.Split(value, ",")
-	if elements, list := predicate.ParseArray(value); list { // a text attribute is never written like a list
+	// a text value never has the form of a list, so the form decides
+	if elements, list := predicate.ParseArray(value); list {
 		plan = nil
 		for _, e := range elements {
 			if e != nil {
@@ -183,15 +186,17 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 			continue
 		}
 		entry := t.object.Name + ":" + t.Source
-		if !slices.Contains(plan, entry) && !(t.Source == Metadata && slices.Contains(plan, t.object.Name+":"+Structured)) {
-			return contractRefusal("%s: %s is not in the plan; this statement would %s", c.title(d), t.describe(), t.action()).
+		if !slices.Contains(plan, entry) && !(t.Source == SourceMetadata &&
+			slices.Contains(plan, t.object.Name+":"+SourceStructured)) {
+			return contractRefusal("%s: %s is not in the plan; this statement would %s", c.title(d), t.describe(),
+				t.actionText()).
 				WithHint("The plan of this session lists %s.", orElse(strings.Join(plan, ", "), "nothing"))
 		}
 	}
 	return nil
 }
 
-// checkRowLimit refuses a statement unless it returns at most so many rows of one table, unchanged.
+// checkRowLimit refuses a statement unless it returns at most the permitted number of rows of one table, unchanged.
 func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, objects []objectAccess) *sqlstate.Error {
 	through := slices.ContainsFunc(objects, func(t objectAccess) bool { return len(t.Through) > 0 })
 	if s.PlainSelect && !through && s.Limit >= 0 && s.Limit <= rows {
@@ -201,29 +206,29 @@ func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, ob
 		WithHint("Write SELECT columns FROM a table, with joins, conditions and an order if need be, and LIMIT %d or less.", rows)
 }
 
-// describe lists what terms allow, for people.
+// describe lists in words what the terms allow.
 func (t *Terms) describe(c *Contract) string {
-	if t.Per != "" {
-		return fmt.Sprintf("%s, at most %d rows per %s", t.describeObjects(), t.Rows, t.Per)
+	if t.QuotaAttribute != "" {
+		return fmt.Sprintf("%s, at most %d rows per %s", t.describeObjects(), t.MaxRows, t.QuotaAttribute)
 	}
 	return t.describeObjects()
 }
 
 func (t *Terms) describeObjects() string {
 	switch {
-	case t.Nothing:
+	case t.AllowsNothing:
 		return "nothing"
-	case t.Allow == nil && t.any == nil && len(t.Except) == 0:
+	case t.Allow == nil && t.otherObjects == nil && len(t.ExceptedObjects) == 0:
 		return "everything"
-	case t.Allow == nil && t.any == nil:
-		return "everything except " + strings.Join(t.Except, ", ")
+	case t.Allow == nil && t.otherObjects == nil:
+		return "everything except " + strings.Join(t.ExceptedObjects, ", ")
 	}
 	var out []string
 	for _, name := range keys(t.Allow) {
 		out = append(out, name+" ("+strings.Join(t.Allow[name].Sources, ", ")+")")
 	}
-	if t.any != nil {
-		out = append(out, "any object ("+strings.Join(t.any.Sources, ", ")+")")
+	if t.otherObjects != nil {
+		out = append(out, "any object ("+strings.Join(t.otherObjects.Sources, ", ")+")")
 	}
 	return strings.Join(out, ", ")
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// JudgeRecorded is [Policy.Judge] for an audit record, which has the accesses of a statement and not its form. values
-// are the recorded attributes, missing those that had no value. A refusal is certain: every statement with these
-// accesses is refused. unsure says why the contracts may refuse the statement all the same. Without both, none refuses
-// it.
+// JudgeRecorded is [Policy.Judge] for an audit record, which has the accesses of a statement but not its form. values
+// are the recorded attributes, and missing names the attributes without a value. The result refused is set if the
+// contracts refuse every statement with these accesses. The result unsure says why the contracts may refuse the
+// statement, depending on its form. If both are empty, the contracts refuse none.
 func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error,
 	unsure string) {
 	if !p.HasContracts() {
@@ -18,7 +18,7 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	}
 	var objects []objectAccess
 	for _, a := range s.Accesses {
-		if a.Source == Calls {
+		if a.Source == SourceFunction {
 			unsure = "it calls a function, and what that reads each policy says for itself"
 		} else if o := p.Object(a.Relation); o != nil {
 			objects = append(objects, objectAccess{a, o})
@@ -31,13 +31,13 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 			unsure = "contract " + c.Name + " asks for " + name + ", of which the record has no value"
 			continue
 		}
-		// In the best case these are several plain statements with one access each, with few rows, joined where they
-		// must be, and with a name.
+		// In the best case the accesses are those of several plain, named statements with one access each and few rows,
+		// joined where the contracts require it.
 		for _, t := range objects {
 			if t.object.JoinOnly {
 				continue
 			}
-			t.Joined, t.Output = true, false
+			t.JoinedByKey, t.AffectsOutput = true, false
 			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, PlainSelect: true,
 				SingleTable: true, Limit: 1, NamedStatements: p.statementTexts()}
 			if _, err := c.judge(best, []objectAccess{t}, values); err != nil {
@@ -53,10 +53,10 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	if unsure != "" {
 		return nil, unsure
 	}
-	// In the worst case it is one statement of any form.
+	// In the worst case all accesses belong to one statement of any form.
 	worst := Statement{Tag: s.Tag, Accesses: slices.Clone(s.Accesses), Limit: -1}
 	for i := range worst.Accesses {
-		worst.Accesses[i].Joined, worst.Accesses[i].Output = false, true
+		worst.Accesses[i].JoinedByKey, worst.Accesses[i].AffectsOutput = false, true
 	}
 	if p.Judge(worst, values) != nil {
 		return nil, "what contracts say of it depends on its form, such as its joins and its LIMIT"
@@ -64,8 +64,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	return nil, ""
 }
 
-// unknownAttribute returns an attribute that the contract needs for these objects and whose value is not recorded; "":
-// there is none.
+// unknownAttribute returns an attribute that the contract needs to judge these objects and whose value is not recorded;
+// "": there is none.
 func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]string, missing []string) string {
 	if !slices.ContainsFunc(objects, func(t objectAccess) bool { return c.governs(t.object.Name) }) {
 		return ""
@@ -84,8 +84,8 @@ func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]st
 	if terms == nil || slices.Contains(missing, c.By) {
 		return ""
 	}
-	asked := []string{terms.Plan, terms.Per}
-	for _, r := range terms.Requires {
+	asked := []string{terms.PlanAttribute, terms.QuotaAttribute}
+	for _, r := range terms.Requirements {
 		asked = append(asked, r.Attributes...)
 	}
 	for _, name := range asked {
@@ -96,11 +96,11 @@ func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]st
 	return ""
 }
 
-// statementTexts are the texts of all statements that contracts name.
+// statementTexts returns the texts of all statements that contracts name.
 func (p *Policy) statementTexts() []string {
 	all := map[string]bool{}
 	for _, c := range p.contracts {
-		for _, t := range c.terms() {
+		for _, t := range c.allTerms() {
 			for _, text := range t.Statements {
 				all[text] = true
 			}

@@ -71,8 +71,9 @@ tables:
 		s := policy.Statement{Tag: "SELECT", PlainSelect: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
 		for range 1 + r.IntN(3) {
 			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: one("a", "a", "b", "c", "d", "l", "m")},
-				Source: one(policy.Metadata, policy.Structured, policy.Structured, policy.Vector, policy.Writes), Joined: r.IntN(3) > 0, Output: r.IntN(3) == 0}
-			a.Written = a.Source == policy.Writes
+				Source: one(policy.SourceMetadata, policy.SourceStructured, policy.SourceStructured, policy.SourceVector,
+					policy.SourceWrite), JoinedByKey: r.IntN(3) > 0, AffectsOutput: r.IntN(3) == 0}
+			a.Written = a.Source == policy.SourceWrite
 			a.Columns = [][]string{nil, {}, {"id"}, {"x"}, {"id", "x"}, {"x", "y"}, {"y"}}[r.IntN(7)]
 			if r.IntN(6) == 0 {
 				a.Through = []string{"public.v"}
@@ -87,7 +88,7 @@ tables:
 		if r.IntN(5) > 0 {
 			var plan []string
 			for _, a := range s.Accesses {
-				plan = append(plan, a.Relation.Name+":"+one(a.Source, a.Source, a.Source, policy.Structured))
+				plan = append(plan, a.Relation.Name+":"+one(a.Source, a.Source, a.Source, policy.SourceStructured))
 			}
 			values["plan"] = "{" + strings.Join(plan[r.IntN(2):], ",") + "}"
 		}
@@ -142,9 +143,9 @@ contracts:
 		t.Fatal(err)
 	}
 	for _, part := range []string{"events", "late", "latest", "other"} {
-		for source, may := range map[string]bool{policy.Metadata: true, policy.Structured: false} {
+		for source, may := range map[string]bool{policy.SourceMetadata: true, policy.SourceStructured: false} {
 			s := policy.Statement{Tag: "SELECT", PlainSelect: true, Limit: -1,
-				Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, Output: true}}}
+				Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, AffectsOutput: true}}}
 			for stage, known := range map[string]bool{"counts": true, "unlisted": false} {
 				if refused := p.Judge(s, map[string]string{"stage": stage}); (refused == nil) != (may && known) {
 					t.Errorf("%s, %s at %s: %v", part, source, stage, refused)
@@ -186,12 +187,13 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 	for _, a := range s.Accesses {
 		n := a.Relation.Name
 		if joinOnly(n) {
-			if alone || !a.Joined || a.Output || a.Source == policy.Writes || a.Source == policy.Vector {
+			if alone || !a.JoinedByKey || a.AffectsOutput || a.Source == policy.SourceWrite || a.Source == policy.SourceVector {
 				return "joined"
 			}
 			continue
 		}
-		sources := map[string][]string{"a": {policy.Structured, policy.Metadata}, "b": {policy.Metadata, policy.Vector}, "c": {policy.Writes}}
+		sources := map[string][]string{"a": {policy.SourceStructured, policy.SourceMetadata},
+			"b": {policy.SourceMetadata, policy.SourceVector}, "c": {policy.SourceWrite}}
 		if stage == "columns" && !slices.Contains(sources[n], a.Source) || stage == "except" && (n == "b" || n == "d") {
 			return "its source"
 		}
@@ -205,7 +207,7 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 		}
 		plan := strings.Split(strings.Trim(values["plan"], "{}"), ",")
 		if stage == "planned" && !slices.Contains(plan, n+":"+a.Source) &&
-			!(a.Source == policy.Metadata && slices.Contains(plan, n+":"+policy.Structured)) {
+			!(a.Source == policy.SourceMetadata && slices.Contains(plan, n+":"+policy.SourceStructured)) {
 			return "not planned"
 		}
 	}

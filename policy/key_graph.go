@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// keyGraph knows partitions and children, unique keys and foreign keys of the database, and how they depend on each
-// other. A partition may have keys of its own, and foreign keys may refer to it by name.
+// keyGraph knows the partitions, inheritance children, unique keys and foreign keys of the database, and how they
+// depend on each other. A partition may have keys of its own, and foreign keys may refer to a partition by its name.
 type keyGraph struct{ snap *catalog.Snapshot }
 
 // withParts returns a table and all its partitions and children, to any depth.
@@ -40,7 +40,7 @@ func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	return out
 }
 
-// withSources adds the columns from which the generated ones among these are computed.
+// withSources adds to the named columns the columns from which the generated ones among them are computed.
 func withSources(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, name := range names {
@@ -51,7 +51,7 @@ func withSources(r *catalog.Relation, names []string) []string {
 	return out
 }
 
-// withComputed adds the generated columns that are computed from some of these.
+// withComputed adds to the named columns the generated columns that are computed from them.
 func withComputed(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, column := range r.Columns {
@@ -62,7 +62,7 @@ func withComputed(r *catalog.Relation, names []string) []string {
 	return out
 }
 
-// uniqueKeys returns the unique keys of a table and its parts. The sources of a generated column in a key count as
+// uniqueKeys returns the unique keys of a table and its partitions. The sources of a generated column in a key count as
 // columns of the key.
 func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	var out []catalog.Key
@@ -75,7 +75,7 @@ func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	return out
 }
 
-// partForeignKeys returns the foreign keys that parts of a table have and the table has not.
+// partForeignKeys returns the foreign keys that partitions of a table have and the table itself lacks.
 func (c *keyGraph) partForeignKeys(r *catalog.Relation) []referringKey {
 	var out []referringKey
 	for _, part := range c.withParts(r)[1:] {
@@ -88,6 +88,7 @@ func (c *keyGraph) partForeignKeys(r *catalog.Relation) []referringKey {
 	return out
 }
 
+// referringKey is a foreign key with the table whose rows refer by it.
 type referringKey struct {
 	table *catalog.Relation
 	key   catalog.ForeignKey
@@ -98,15 +99,15 @@ func sameForeignKey(a, b catalog.ForeignKey) bool {
 	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetCols, b.TargetCols)
 }
 
-// isInheritedKey tells whether a partition has a foreign key from the table that it is a part of.
+// isInheritedKey tells whether a partition has a foreign key because its parent table has it.
 func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) bool {
 	return slices.ContainsFunc(c.partitionedParents(r), func(whole *catalog.Relation) bool {
 		return slices.ContainsFunc(whole.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) })
 	})
 }
 
-// referringKeys returns the foreign keys by which rows depend on a row of a table, or of its parts, whose given columns
-// change; nil: the row is deleted.
+// referringKeys returns the foreign keys that refer to the given columns of a table or its partitions: the referring
+// rows depend on a row whose columns change. Without columns, it is for a row that is deleted.
 func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referringKey {
 	var out []referringKey
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
@@ -122,8 +123,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	return out
 }
 
-// keyAction returns what a foreign key does to referring rows if the columns keys of the target row change, and which
-// columns of the referring rows it sets. keys is nil if the target row is deleted.
+// keyAction returns what a foreign key does to the referring rows if the columns keys of the row to which it refers
+// change, and which columns of the referring rows it sets. keys is nil if that row is deleted.
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
 	what, changed = key.OnUpdate, key.Columns
 	if keys == nil {
@@ -139,7 +140,7 @@ func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalo
 	return what, changed
 }
 
-// isReferredTo tells whether a foreign key refers to a column, or to a column that is computed from it.
+// isReferredTo tells whether a foreign key refers to a column, or to a generated column that is computed from it.
 func (c *keyGraph) isReferredTo(r *catalog.Relation, column string) bool {
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
 	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {

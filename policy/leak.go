@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about hidden rows and columns: by whether it
-// fails, or by what the error says.
+// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about hidden rows and columns: by its failure,
+// or by the text of its error.
 type writeLeaks struct {
 	*resolver
 	rules   *ruleCompiler
@@ -16,13 +16,13 @@ type writeLeaks struct {
 	indexes indexComparisons
 }
 
-// columnShows tells whether agents that write a table see a column of it unchanged.
-func (c *writeLeaks) columnShows(t *policyTable, name string) bool {
-	return t.decl.showsPlain(name) && c.contractsShow(t.relation.Name, name)
+// isColumnShown tells whether agents that may write a table see a column of it unchanged.
+func (c *writeLeaks) isColumnShown(t *policyTable, name string) bool {
+	return t.decl.isPlainColumn(name) && c.isColumnAllowed(t.relation.Name, name)
 }
 
-// contractsShow tells whether every contract by which agents may write a table also shows them the column.
-func (c *writeLeaks) contractsShow(table catalog.Name, column string) bool {
+// isColumnAllowed tells whether every contract that lets agents write a table also lets them read the column.
+func (c *writeLeaks) isColumnAllowed(table catalog.Name, column string) bool {
 	object := ""
 	for _, o := range c.doc.objects {
 		if r := c.findListable(o.tableAt, o.table); r != nil && r.Name == table {
@@ -45,9 +45,9 @@ func (c *writeLeaks) contractsShow(table catalog.Name, column string) bool {
 	return true
 }
 
-// whyHidden names a column and says why agents do not see it.
+// whyHidden says in words which column is hidden from agents, and why.
 func (t *policyTable) whyHidden(name string) string {
-	if t.decl.showsPlain(name) {
+	if t.decl.isPlainColumn(name) {
 		return name + ", which a contract leaves out"
 	}
 	return name + ", which is hidden or masked"
@@ -77,14 +77,14 @@ func constantColumns(rows predicate.Node) []string {
 		case predicate.Status:
 			out = append(out, part.Column)
 		case predicate.SQL:
-			out = append(out, constantIn(part.Expr)...)
+			out = append(out, constantColumnsOf(part.Expr)...)
 		}
 	}
 	return out
 }
 
-// constantIn returns the columns to which a condition leaves one value: NULL, true, false or a constant.
-func constantIn(e predicate.Expr) []string {
+// constantColumnsOf returns the columns for which a condition permits a single value: NULL, true, false or a constant.
+func constantColumnsOf(e predicate.Expr) []string {
 	of := func(e predicate.Expr) []string {
 		if column, ok := e.(predicate.Column); ok {
 			return []string{column.Name}
@@ -95,7 +95,7 @@ func constantIn(e predicate.Expr) []string {
 	case predicate.And:
 		var out []string
 		for _, part := range e {
-			out = append(out, constantIn(part)...)
+			out = append(out, constantColumnsOf(part)...)
 		}
 		return out
 	case predicate.Column:

@@ -6,8 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. known is true if the
-// policy must not name such a column; else the column is withheld.
+// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. known is true for a
+// reason that every version knows: then the policy must not name the column. Otherwise the column is withheld with a
+// warning.
 func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (why, what string, known bool) {
 	if column.Generated || column.Identity == "always" {
 		return "it is generated", "leave it out", true
@@ -24,7 +25,7 @@ func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *cata
 		}
 	}
 	if !decl.accepts(acceptValues) {
-		if why := c.whyHashed(t.relation, column.Name, false); why != "" && t.decl.showsPlain(column.Name) {
+		if why := c.whyHashed(t.relation, column.Name, false); why != "" && t.decl.isPlainColumn(column.Name) {
 			return why, "mask that with null, or say accept: [" + acceptValues + "]", false
 		}
 		for _, key := range c.graph.uniqueKeys(t.relation) {

@@ -27,7 +27,7 @@ func hasUniqueDefault(column *catalog.Column) bool {
 		}
 		switch {
 		case i > 2 && text(source.Tokens[i-2]) == ".":
-			if i < 4 || text(source.Tokens[i-4]) != "::" { // after :: the parenthesis belongs to a type
+			if i < 4 || text(source.Tokens[i-4]) != "::" { // after :: the parenthesis belongs to a type, not to a function call
 				return true
 			}
 		case slices.Contains(uniqueFunctions, text(source.Tokens[i-1])):
@@ -38,7 +38,7 @@ func hasUniqueDefault(column *catalog.Column) bool {
 		slices.Contains(clockDefaults, column.Default)
 }
 
-// clockDefaults are the defaults that are the clock with microseconds, as PostgreSQL writes them.
+// clockDefaults are the default expressions that return the clock with microseconds, in PostgreSQL's spelling.
 var clockDefaults = []string{"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()",
 	"statement_timestamp()", "clock_timestamp()",
 	"(now() AT TIME ZONE 'utc'::text)", "(now() AT TIME ZONE 'UTC'::text)",

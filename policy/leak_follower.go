@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// warnFollowers warns of rows that are deleted or changed along with a row that agents write, by way of rows that they
-// do not see. Which rows follow tells that there are hidden rows between, and what these refer to. keys are the columns
-// of the written row that may change; nil: the row is deleted.
+// warnFollowers warns of rows that are deleted or changed along with a row that agents write, through rows that agents
+// do not see. From the rows that change, agents learn that hidden rows exist between, and to which rows these refer.
+// keys are the columns of the written row that may change; nil: the row is deleted.
 func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
 	w := &followerWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
 		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
@@ -21,19 +21,20 @@ func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []st
 		at := w.queue[0]
 		w.queue = w.queue[1:]
 		for _, by := range c.graph.referringKeys(at.relation, at.keys) {
-			w.follow(at, by)
+			w.visitFollower(at, by)
 		}
 	}
 }
 
-// follower is a table whose rows are deleted or changed along.
+// follower is a table whose rows are deleted or changed along with a written row.
 type follower struct {
 	relation *catalog.Relation
-	keys     []string      // the columns that change; nil: the row is deleted
-	hidden   *referringKey // the first key on the way whose rows agents do not see; nil: they see all on the way
+	keys     []string // the columns that change in its rows; nil: the rows are deleted
+	// the first foreign key on the way whose rows agents do not see; nil: they see all rows on the way
+	hidden *referringKey
 }
 
-// followerWalk walks from a written row to the rows that follow it, breadth first.
+// followerWalk walks from a written row along foreign keys to the rows that follow it, breadth first.
 type followerWalk struct {
 	*referrerLeaks
 	decl          *writeDecl
@@ -63,8 +64,8 @@ func (w *followerWalk) warn(hint, tells string) {
 	w.warnings, w.disclosures = append(w.warnings, warning), append(w.disclosures, warning)
 }
 
-// follow looks at the rows that refer by one key to a row that is deleted or changed.
-func (w *followerWalk) follow(at follower, by referringKey) {
+// visitFollower visits the rows that refer by one foreign key to a row that is deleted or changed.
+func (w *followerWalk) visitFollower(at follower, by referringKey) {
 	action, changed := w.graph.keyAction(by.key, at.keys)
 	switch {
 	case action == catalog.NoAction, action == catalog.Restrict:
@@ -80,11 +81,11 @@ func (w *followerWalk) follow(at follower, by referringKey) {
 		if len(shows) > 0 {
 			w.add(follower{by.table, changed, nil})
 		}
-		if open || w.referrersShowWith(at.relation, by) {
+		if open || w.areReferrersVisible(at.relation, by) {
 			return
 		}
 		hidden = &by
-	} else if name := by.table.Name; len(shows) > 0 && !w.warnedTables[name] && !w.targetShowsFor(at.relation, by) {
+	} else if name := by.table.Name; len(shows) > 0 && !w.warnedTables[name] && !w.isTargetVisible(at.relation, by) {
 		w.warnedTables[name] = true
 		w.warn("let the foreign key of "+hidden.table.Name.String()+
 			" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
@@ -97,7 +98,7 @@ func (w *followerWalk) follow(at follower, by referringKey) {
 }
 
 // warnShownKeys warns of hidden columns of a foreign key whose referring rows agents see. ON DELETE and ON UPDATE
-// change or delete those rows, and so tell agents what the columns hold.
+// delete or change those rows, and agents see from that what the hidden columns hold.
 func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
 	for _, t := range shows {
 		name := w.shownKeyColumn(t, by.key, changed)
@@ -106,7 +107,7 @@ func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, chan
 		}
 		w.warnedColumns[by.table.Name.String()+"."+name] = true
 		instead := "show agents the column"
-		if changed == nil { // in a row that stays, the column shows in another way
+		if changed == nil { // in a row that is not deleted, the column shows otherwise: by its change
 			instead += ", or SET NULL"
 		}
 		w.warn(instead+", or say accept: ["+acceptReferences+"]",
@@ -114,22 +115,23 @@ func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, chan
 	}
 }
 
-// shownKeyColumn returns a column of a foreign key that agents do not see, if they see what happens to the row: it is
-// deleted, or the changed columns show, or decide whether it shows. changed are the columns that are set; nil: the row
-// is deleted. "": agents see nothing.
+// shownKeyColumn returns a hidden column of a foreign key whose value agents can tell from what happens to the row: the
+// row is deleted, or columns change that agents see or that decide whether the row is visible. changed are the columns
+// that are set; nil: the row is deleted. "": agents see nothing.
 func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changed []string) string {
 	name := c.hiddenReferringColumn(t, key)
 	if name == "" || changed == nil {
 		return name
 	}
 	decides, known := predicate.RowColumns(t.rows)
-	if !known || overlap(decides, changed) || slices.ContainsFunc(changed, t.decl.showsColumn) {
+	if !known || overlap(decides, changed) || slices.ContainsFunc(changed, t.decl.isVisibleColumn) {
 		return name
 	}
 	return ""
 }
 
-// tablesShowing returns the tables of the policy through which rows of a table show: the table itself and its parents.
+// tablesShowing returns the tables of the policy through which agents see rows of a table: the table itself and its
+// parents.
 func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 	var out []*policyTable
 	all := []catalog.Name{r.Name}
@@ -148,8 +150,8 @@ func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 	return out
 }
 
-// referrersShowWith tells whether everybody who sees a row also sees the rows that refer to it by a foreign key.
-func (c *referrerLeaks) referrersShowWith(target *catalog.Relation, by referringKey) bool {
+// areReferrersVisible tells whether everybody who sees a row also sees the rows that refer to it by a foreign key.
+func (c *referrerLeaks) areReferrersVisible(target *catalog.Relation, by referringKey) bool {
 	shows := c.tablesShowing(by.table)
 	return !slices.ContainsFunc(c.tablesShowing(target), func(t *policyTable) bool {
 		return !slices.ContainsFunc(shows, func(from *policyTable) bool {
@@ -164,8 +166,8 @@ func (c *referrerLeaks) referrersShowWith(target *catalog.Relation, by referring
 	})
 }
 
-// targetShowsFor tells whether everybody who sees a row also sees the row to which its foreign key refers.
-func (c *referrerLeaks) targetShowsFor(target *catalog.Relation, by referringKey) bool {
+// isTargetVisible tells whether everybody who sees a row also sees the row to which its foreign key refers.
+func (c *referrerLeaks) isTargetVisible(target *catalog.Relation, by referringKey) bool {
 	to := c.tablesShowing(target)
 	return !slices.ContainsFunc(c.tablesShowing(by.table), func(from *policyTable) bool {
 		parts := predicate.Conjuncts(from.rows)
@@ -193,7 +195,8 @@ func ruleHasPart(t *policyTable, part predicate.Node) bool {
 		func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
 }
 
-// leadsTo tells whether a visible block requires the row to which a foreign key refers. only: and no other row.
+// leadsTo tells whether a visible block requires the row to which a foreign key refers. With only, the block must not
+// accept another row.
 func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only bool) bool {
 	if n.Relation.Name != t.relation.Name {
 		return false
@@ -209,8 +212,9 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
 }
 
-// partThroughKey translates a part of a row's rule into a condition on the row to which a foreign key refers. The part
-// must read only columns of the key, and values that are equal must be identical; else nil.
+// partThroughKey translates a part of the rule of a row into a condition on the row to which a foreign key refers. This
+// is possible if the part reads only columns of the key, and equal values of them are identical. Otherwise the result
+// is nil.
 func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relation) predicate.Node {
 	columns, known := predicate.RowColumns(part)
 	if !known || len(columns) == 0 || !readsOnlyNamedColumns(part, nil) {

@@ -15,7 +15,7 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 			", which the policy does not list, and a failure would tell which rows exist"
 	}
 	if _, open := target.rows.(predicate.Open); open {
-		return "" // no row of it is hidden, and none needs to be looked up
+		return "" // the target table hides no row, so that agents can see each row themselves
 	}
 	for i, name := range key.Columns {
 		a, b := from.Column(name), target.relation.Column(key.TargetCols[i])
@@ -26,13 +26,13 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 	return ""
 }
 
-// whyGuessable says why a foreign key would tell about a visible row: it refers to a column that agents do not see, and
-// a refused row tells whether they guessed its value. "": it does not.
+// whyGuessable says why a foreign key would tell agents a hidden value: it refers to a column that agents do not see,
+// and from the refusal of a row they learn whether they guessed its value. "": it would not.
 func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	same := constantColumns(target.rows)
 	i := slices.IndexFunc(key.TargetCols, func(name string) bool {
-		return !c.columnShows(target, name) && !slices.Contains(same, name)
+		return !c.isColumnShown(target, name) && !slices.Contains(same, name)
 	})
 	if i < 0 {
 		return ""

@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A hash keeps agents from testing guesses, because they have no key. If PostgreSQL hashes a value of their choice,
-// they need none. So agents do not write what reaches a hashed column.
+// Agents cannot test guesses of a hashed value, because they do not have the key. If PostgreSQL hashed a value that
+// they choose, they would not need the key. So agents may not write a value that reaches a hashed column.
 
-// hashedColumn returns a hashed column that receives what agents write into a column: the column itself, one that is
-// computed from it, or, on UPDATE, a column that follows by a foreign key. "": there is none.
+// hashedColumn returns a hashed column that receives the value which agents write into a column: the column itself, a
+// column computed from it, or, on UPDATE, a column that a foreign key changes along. "": there is none.
 func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
 	if seen[r.Name.String()+" "+column] {
 		return ""
@@ -20,7 +20,7 @@ func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update boo
 	for _, part := range targets {
 		for _, name := range withComputed(part, []string{column}) {
 			for _, listed := range targets {
-				if t := c.tables[listed.Name]; t != nil && t.decl.showsHash(name) {
+				if t := c.tables[listed.Name]; t != nil && t.decl.isHashedColumn(name) {
 					return listed.Name.String() + "." + name
 				}
 			}
@@ -39,7 +39,7 @@ func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update boo
 	return ""
 }
 
-// whyHashed says why agents must not write a column because of a hashed one; "": they may.
+// whyHashed says why agents may not write a column, because its value reaches a hashed column; "": they may.
 func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) string {
 	hash := c.hashedColumn(r, column, update, map[string]bool{})
 	if hash == "" {
@@ -48,12 +48,12 @@ func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) 
 	return hash + " gets what is written there and comes out as a hash, to which agents could hold the other hashes"
 }
 
-// whyStampHashed says why agents must not insert rows: a stamp may be a value of the agent's choice, and a hashed
-// column receives it. A stamp from the credential is no choice, and neither is one from a setting, whose values the
+// whyStampHashed says why agents may not insert rows: a stamp may have a value of the agent's choice, and a hashed
+// column receives it. A stamp from the credential has no such value, nor does a stamp from a setting, whose values the
 // policy permits. "": they may insert.
 func (c *writeLeaks) whyStampHashed(decl *writeDecl, t *policyTable) string {
 	for _, s := range decl.stamps {
-		if s.unless != nil && t.decl.showsPlain(s.column) {
+		if s.unless != nil && t.decl.isPlainColumn(s.column) {
 			if why := c.whyHashed(t.relation, s.column, false); why != "" {
 				return why
 			}

@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// whyComparedWithHidden says why agents must not set a column: an index compares it with hidden rows, and the
-// comparison can fail. The other columns of the index count, too: they choose the rows that are compared. "": they may.
+// whyComparedWithHidden says why agents may not set a column: an index compares its value with hidden rows, and the
+// comparison can fail. The index's other columns matter, too: they decide with which rows it compares. "": they may.
 func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string {
 	if _, open := t.rows.(predicate.Open); open {
-		return "" // all rows show; whyUpdateTells looks at hidden columns
+		return "" // all rows show; whyUpdateTells treats hidden columns
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
 		if slices.Contains(trial.columns, column) {
@@ -22,7 +22,7 @@ func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string
 	return ""
 }
 
-// whyPresetCompared says why agents must not insert rows: a fallible index compares a value that they do not send, such
+// whyPresetCompared says why agents may not insert rows: a fallible index compares a value that they do not send, such
 // as a stamp, a default or an expression, with hidden rows. "": they may.
 func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
 	if _, open := t.rows.(predicate.Open); open {

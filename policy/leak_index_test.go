@@ -63,7 +63,7 @@ func orLeftOut(p *policy.Policy, err error) error {
 		return err
 	}
 	var out []error
-	for _, w := range p.Withheld() {
+	for _, w := range p.WithheldWrites() {
 		out = append(out, w)
 	}
 	return errors.Join(out...)

@@ -7,33 +7,36 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// hiddenPartialColumn returns a column that agents do not see and that decides which rows a partial unique key covers:
-// a collision would tell its value. A column that has the same value in all visible rows tells nothing.
+// hiddenPartialColumn returns a hidden column that decides which rows a partial unique key covers: a collision would
+// tell its value. A column that has the same value in all visible rows tells nothing.
 func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string {
 	if key.Where == "" {
 		return ""
 	}
 	same := constantColumns(t.rows)
-	i := slices.IndexFunc(key.WhereColumns, func(name string) bool { return !c.columnShows(t, name) && !slices.Contains(same, name) })
+	i := slices.IndexFunc(key.WhereColumns, func(name string) bool {
+		return !c.isColumnShown(t, name) &&
+			!slices.Contains(same, name)
+	})
 	if i < 0 {
 		return ""
 	}
 	return key.WhereColumns[i]
 }
 
-// hiddenKeyColumn returns a column of a unique key that agents do not see, if a new row may collide with a visible one:
-// the collision would tell its value, since the new row's value is known, a default, a stamp or NULL.
+// hiddenKeyColumn returns a hidden column of a unique key, if a new row may collide in the key with a visible row. Such
+// a collision would tell the column's value, since the value of the new row is known: a default, a stamp or NULL.
 func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalog.Key, sendable []string) string {
 	if slices.ContainsFunc(key.Columns, func(name string) bool {
-		return distinguishes(decl, key, t.relation.Column(name), sendable)
+		return preventsCollision(decl, key, t.relation.Column(name), sendable)
 	}) {
 		return ""
 	}
 	same := constantColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		column := t.relation.Column(name)
-		// see hiddenPartialColumn
-		return !c.columnShows(t, name) && !slices.Contains(same, name) && !slices.Contains(key.WhereColumns, name) &&
+		// a partial key's condition is treated by hiddenPartialColumn
+		return !c.isColumnShown(t, name) && !slices.Contains(same, name) && !slices.Contains(key.WhereColumns, name) &&
 			(column == nil || !column.Generated) // the sources of a generated column are columns of the key, too
 	})
 	if i < 0 {
@@ -42,9 +45,9 @@ func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalo
 	return key.Columns[i]
 }
 
-// distinguishes tells whether a column keeps a new row from any collision in a key, by a value that the agent does not
-// choose.
-func distinguishes(decl *writeDecl, key catalog.Key, column *catalog.Column, sendable []string) bool {
+// preventsCollision tells whether a column's value keeps a new row from any collision in a key, although the agent does
+// not choose it.
+func preventsCollision(decl *writeDecl, key catalog.Key, column *catalog.Column, sendable []string) bool {
 	switch {
 	case column == nil, column.Generated, slices.Contains(sendable, column.Name), slices.ContainsFunc(decl.stamps,
 		func(s stampDecl) bool { return s.column == column.Name }):
@@ -57,9 +60,9 @@ func distinguishes(decl *writeDecl, key catalog.Key, column *catalog.Column, sen
 	return slices.Contains(key.Equal, column.Name) && hasUniqueDefault(column)
 }
 
-// collidesUnsent tells whether rows may collide in a key of which agents set no column: each has a stamp, a default
-// that other rows share, or a NULL that does not distinguish.
-func collidesUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
+// mayCollideUnsent tells whether new rows may collide in a key of which agents send no column: each column has a stamp,
+// a default that other rows share, or a NULL that counts as equal.
+func mayCollideUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
 	fixed := func(name string) bool {
 		column := r.Column(name)
 		if column == nil {
@@ -84,8 +87,8 @@ func collidesUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, senda
 }
 
 // collidesWithVisibleRow tells whether a row with which a new row collides is certainly visible. This holds if the rule
-// reads only columns of the key: then it gives the same answer for both rows, and the new row is visible, or it would
-// have been refused before its key was looked at.
+// reads only columns of the key: then it gives the same answer for both rows, and PostgreSQL would have refused an
+// invisible new row before it looked at its key.
 func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		own := predicate.Own{}
@@ -97,7 +100,7 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 		case predicate.Tenant:
 			own = n.Own
 		default:
-			if !d.keyDecides(key, part, r) {
+			if !d.dependsOnKeyOnly(key, part, r) {
 				return false
 			}
 			continue
@@ -112,9 +115,10 @@ func (d *writeDecl) collidesWithVisibleRow(key catalog.Key, rows predicate.Node,
 	return true
 }
 
-// keyDecides tells whether a part of a rule reads only columns that are identical in two rows with equal keys. A
-// stamped column is not: the rule's condition on it does not apply to new rows.
-func (d *writeDecl) keyDecides(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
+// dependsOnKeyOnly tells whether a part of a rule gives the same answer for two rows with equal keys: it reads only
+// columns that are then identical. A stamped column does not count, since the rule's condition on it does not apply to
+// new rows.
+func (d *writeDecl) dependsOnKeyOnly(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
 	return known && len(columns) > 0 && readsOnlyNamedColumns(part, r) && !slices.ContainsFunc(columns, func(name string) bool {
 		stamped := slices.ContainsFunc(d.stamps, func(s stampDecl) bool { return s.column == name })
@@ -122,9 +126,9 @@ func (d *writeDecl) keyDecides(key catalog.Key, part predicate.Node, r *catalog.
 	})
 }
 
-// readsOnlyNamedColumns tells whether a part of a rule depends on nothing of the row of r itself but the columns that it
-// names, and not on whether the row is there: links that lead nowhere from a free key may lead from the key of a hidden
-// row to subjects who have not consented. r is nil for a row that is there.
+// readsOnlyNamedColumns tells whether a part of a rule depends only on the columns that it names. With r, it must also
+// not depend on whether a row of r exists: links from a key that is free lead nowhere, and links from the same key of a
+// hidden row may lead to subjects who have not consented. r is nil for a row that exists.
 func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	all := func(parts []predicate.Node) bool {
 		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsOnlyNamedColumns(part, r) })
@@ -133,7 +137,7 @@ func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	case predicate.Own, predicate.Tenant, predicate.Status, predicate.Grant, predicate.SQL, predicate.Visible:
 		return true
 	case predicate.Consent:
-		return n.Materialized == nil && len(n.Steps) > 0 && (n.Required || !identifiesRow(n, r))
+		return n.Materialized == nil && len(n.Steps) > 0 && (n.Required || !startsAtKey(n, r))
 	case predicate.All:
 		return all(n)
 	case predicate.Any:
@@ -144,8 +148,8 @@ func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	return false
 }
 
-// identifiesRow tells whether the links to a row's subjects begin at a key of the row.
-func identifiesRow(n predicate.Consent, r *catalog.Relation) bool {
+// startsAtKey tells whether the links to a row's subjects begin at a key of the row.
+func startsAtKey(n predicate.Consent, r *catalog.Relation) bool {
 	from, _ := predicate.RowColumns(n)
 	return r != nil && slices.ContainsFunc(r.Unique, func(key catalog.Key) bool {
 		return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(from, name) })

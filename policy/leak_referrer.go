@@ -18,9 +18,9 @@ type referrerLeaks struct {
 	indexes indexComparisons
 }
 
-// checkReferrers refuses a change of a row if hidden rows may depend on it: a failure would tell about them. keys are
-// the columns that may change; nil: the row is deleted. sees is false if the row itself follows a hidden one. The
-// result false means that the change is withheld.
+// checkReferrers withholds a change of a row if hidden rows may depend on the row: a failure would tell about them.
+// keys are the columns that may change; nil: the row is deleted. sees is false if the row itself follows a hidden row.
+// The result is false if the change is withheld.
 func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
 	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) +
 		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
@@ -53,7 +53,8 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by r
 			break
 		}
 		why, anew = c.whyFollowingFails(from, key, changed, false)
-		instead = "take the columns that others refer to out of write" // the key has ON UPDATE CASCADE already
+		// the foreign key has ON UPDATE CASCADE already, so that cannot be the advice
+		instead = "take the columns that others refer to out of write"
 	case catalog.SetNull:
 		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
 			why = "their key may not be NULL"
@@ -63,9 +64,9 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by r
 	default:
 		why = "the key does not let it"
 	}
-	visible := c.referrersVisible(from, key)
+	visible := c.areAllReferrersVisible(from, key)
 	if why == "" || visible && sees && !(anew && c.hidesColumns(from)) && c.hiddenReferringColumn(c.tables[from.Name], key) == "" {
-		sees = sees && c.referrersShowWith(r, by)
+		sees = sees && c.areReferrersVisible(r, by)
 		switch {
 		case what == catalog.Cascade && keys == nil:
 			return c.checkReferrers(decl, from, nil, sees, seen)
@@ -92,8 +93,8 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by r
 	return !anew && !visible
 }
 
-// referrersVisible tells whether everybody who sees the target of a key sees every row that refers to it.
-func (c *referrerLeaks) referrersVisible(from *catalog.Relation, key catalog.ForeignKey) bool {
+// areAllReferrersVisible tells whether everybody who sees the target of a foreign key sees all rows that refer to it.
+func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catalog.ForeignKey) bool {
 	t := c.tables[from.Name]
 	if t == nil {
 		return false
@@ -109,8 +110,8 @@ func (c *referrerLeaks) referrersVisible(from *catalog.Relation, key catalog.For
 	return false
 }
 
-// whyFollowingFails says what may fail in a row when its foreign key changes along with the row that it refers to: its
-// columns are set to NULL, or to the new key. "": nothing can fail. anew is true for what fails whatever changes.
+// whyFollowingFails says what may fail when the foreign key of a row changes along with the row to which it refers: its
+// columns become NULL, or get the new key. "": nothing can fail. anew is true for what any UPDATE of the row may cause.
 func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string,
 	null bool) (why string, anew bool) {
 	if null && key.Full && slices.ContainsFunc(key.Columns,
@@ -134,7 +135,7 @@ func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.Fo
 	return "", false
 }
 
-// whyRecheckFails looks for what reads changed columns, or is worked out again by any UPDATE.
+// whyRecheckFails looks for checks that read changed columns, or that any UPDATE evaluates again.
 func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew bool) {
 	switch {
 	case overlap(part.Checked, changed):
@@ -176,7 +177,7 @@ func (c *referrerLeaks) whyValueFails(part *catalog.Relation, key catalog.Foreig
 	return ""
 }
 
-// whyKeyFails looks for another key that holds a changed column.
+// whyKeyFails looks for another key of the row that contains a changed column.
 func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
 	for _, k := range part.Unique {
 		switch {
@@ -184,7 +185,7 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 		case null && overlap(k.NullsDistinct, changed):
 		case !null && len(k.Equal) > 0 &&
 			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
-			// Rows that are equal in it refer to the same row, as they did before.
+			// This is a foreign key: rows that are equal in it refer to the same row, as they did before.
 		default:
 			return "what changes is part of the key " + k.Name
 		}
@@ -200,17 +201,21 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 	return ""
 }
 
-// hidesColumns tells whether agents do not see some column of a table unchanged.
+// hidesColumns tells whether there is a column of a table that agents do not see unchanged.
 func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
 	t := c.tables[r.Name]
-	return t == nil || slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return !c.leaks.columnShows(t, column.Name) })
+	return t == nil || slices.ContainsFunc(r.Columns,
+		func(column catalog.Column) bool { return !c.leaks.isColumnShown(t, column.Name) })
 }
 
-// hiddenReferringColumn returns a column of a foreign key that agents neither see nor know as their own attribute; "":
-// there is none.
+// hiddenReferringColumn returns a column of a foreign key that agents do not see and whose value is not their own
+// attribute; "": there is none.
 func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
 	known := attributeColumns(t.rows)
-	i := slices.IndexFunc(key.Columns, func(name string) bool { return !c.leaks.columnShows(t, name) && !slices.Contains(known, name) })
+	i := slices.IndexFunc(key.Columns, func(name string) bool {
+		return !c.leaks.isColumnShown(t, name) &&
+			!slices.Contains(known, name)
+	})
 	if i < 0 {
 		return ""
 	}

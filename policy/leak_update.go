@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// computedBy names what computes something when a row is written.
+// computedBy has the words that name what is computed when a row is written, by its kind.
 var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's condition",
 	"column": "a generated column", "partition": "what says to which partition a row goes"}
 
@@ -23,11 +23,11 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 	if decl.accepts(acceptValues) {
 		return "", false
 	}
-	if why := c.whyHashed(t.relation, column, true); why != "" && t.decl.showsPlain(column) {
+	if why := c.whyHashed(t.relation, column, true); why != "" && t.decl.isPlainColumn(column) {
 		return why, false
 	}
 	u := updateLeak{table: t, column: column, known: attributeColumns(t.rows),
-		shows: func(name string) bool { return c.columnShows(t, name) }}
+		shows: func(name string) bool { return c.isColumnShown(t, name) }}
 	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !u.shows(column.Name) }) {
 		return "", false
 	}
@@ -49,7 +49,7 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 		}
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
-		if name := u.hidden(trial.columns, u.known); name != "" {
+		if name := u.hiddenColumn(trial.columns, u.known); name != "" {
 			return "each update may compare " + t.whyHidden(name) + ", with other rows by the index " + trial.index +
 				", and " + trial.comparedBy() + " fails for some values: whether it does would tell what that is", false
 		}
@@ -65,8 +65,8 @@ type updateLeak struct {
 	shows  func(name string) bool // agents see the column as it is
 }
 
-// hidden returns a column that agents do not see and that is not among known; "": there is none.
-func (u updateLeak) hidden(columns, known []string) string {
+// hiddenColumn returns a column that agents do not see and whose value they do not know; "": there is none.
+func (u updateLeak) hiddenColumn(columns, known []string) string {
 	i := slices.IndexFunc(columns, func(name string) bool { return !u.shows(name) && !slices.Contains(known, name) })
 	if i < 0 {
 		return ""
@@ -74,19 +74,21 @@ func (u updateLeak) hidden(columns, known []string) string {
 	return columns[i]
 }
 
-// hiddenBeside is hidden for columns that are read together with the updated one; else "".
+// hiddenBeside is hiddenColumn for columns of which the updated column is one, so that both are read together; else "".
 func (u updateLeak) hiddenBeside(columns, known []string) string {
 	if !slices.Contains(columns, u.column) {
 		return ""
 	}
-	return u.hidden(columns, known)
+	return u.hiddenColumn(columns, known)
 }
 
+// readTogether is the text that says what reads the updated column together with a hidden one.
 func (u updateLeak) readTogether(what, name, fails string) string {
 	return what + " reads it together with " + u.table.whyHidden(name) + ", and whether " + fails + " would tell what that is"
 }
 
-// whyTogether looks for what reads the column together with a hidden one, in a table or a part of it.
+// whyTogether looks for an object of a table, or of a partition, that reads the updated column together with a hidden
+// one.
 func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bool) {
 	for _, columns := range part.CheckedTogether {
 		if name := u.hiddenBeside(withSources(part, columns), nil); name != "" {
@@ -110,16 +112,16 @@ func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bo
 	return "", false
 }
 
-// whyAnyUpdate looks for what reads a hidden column whatever an UPDATE sets.
+// whyAnyUpdate looks for an object that reads a hidden column in any UPDATE, whatever the UPDATE sets.
 func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
 	for _, checked := range part.Rechecked {
-		if name := u.hidden(withSources(part, checked), u.known); name != "" {
+		if name := u.hiddenColumn(withSources(part, checked), u.known); name != "" {
 			return "each update asks anew what a constraint says of " + u.table.whyHidden(name) +
 				", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is"
 		}
 	}
 	for _, computed := range part.Computed {
-		if name := u.hidden(withSources(part, computed.Columns), u.known); name != "" && computed.OnUnchanged {
+		if name := u.hiddenColumn(withSources(part, computed.Columns), u.known); name != "" && computed.OnUnchanged {
 			return "each update may compute anew what " + computedBy[computed.By] + " makes of " + u.table.whyHidden(name) +
 				": whether that fails would tell what that is"
 		}
@@ -128,13 +130,13 @@ func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
 }
 
 // whyDeleteTells says why a DELETE would tell about columns that agents do not see: the condition of a trigger reads
-// them, and may fail. "": it would not.
+// them, and may fail. "": it would tell nothing.
 func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	known := attributeColumns(t.rows)
 	for _, part := range c.graph.withParts(t.relation) {
 		for _, computed := range part.Computed {
 			for _, name := range withSources(part, computed.Columns) {
-				if computed.OnDelete && !c.columnShows(t, name) && !slices.Contains(known, name) {
+				if computed.OnDelete && !c.isColumnShown(t, name) && !slices.Contains(known, name) {
 					return "as a row goes, " + computedBy[computed.By] + " reads " + t.whyHidden(name) +
 						", and whether that fails would tell what that is"
 				}
@@ -144,22 +146,22 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	return ""
 }
 
-// whyOwnRuleTells says what the own rule of a command tells of columns that agents do not see; "": nothing. It decides
-// which of the rows that show are changed.
+// whyOwnRuleTells says what the separate rule of a command tells about columns that agents do not see; "": nothing. The
+// rule decides which of the visible rows the command changes.
 func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command string) string {
-	b, known := decl.ownRows(command), attributeColumns(t.rows)
+	b, known := decl.rowsOfCommand(command), attributeColumns(t.rows)
 	if b == nil {
 		return ""
 	}
 	columns, all := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
-	if !all { // it may read any
+	if !all { // the rule may read any column
 		columns = nil
 		for _, column := range t.relation.Columns {
 			columns = append(columns, column.Name)
 		}
 	}
 	for _, name := range withSources(t.relation, columns) {
-		if !c.columnShows(t, name) && !slices.Contains(known, name) {
+		if !c.isColumnShown(t, name) && !slices.Contains(known, name) {
 			return "the rule of " + command + " reads " + t.whyHidden(name) +
 				", and which rows it lets agents touch would tell what that is"
 		}
@@ -167,14 +169,14 @@ func (c *writeLeaks) whyOwnRuleTells(decl *writeDecl, t *policyTable, command st
 	return ""
 }
 
-// keySharedWithHidden returns a key or foreign key that holds a column together with one that agents do not see.
-// Whether rows collide in it, or refer to a row, tells them about that one, although only by values that they see
+// keySharedWithHidden returns a key or foreign key that contains a column together with a hidden column. Whether rows
+// collide in the key, or find a row, tells agents about the hidden column, although only for values that they see
 // elsewhere.
 func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
 	known := attributeColumns(t.rows)
 	unseen := func(columns []string) bool {
 		return slices.Contains(columns, column) && slices.ContainsFunc(columns, func(name string) bool {
-			return !slices.Contains(known, name) && !c.columnShows(t, name)
+			return !slices.Contains(known, name) && !c.isColumnShown(t, name)
 		})
 	}
 	for _, key := range t.relation.Unique {

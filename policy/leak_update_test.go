@@ -252,7 +252,7 @@ func TestWhatRowsMustBe(t *testing.T) {
 					continue
 				}
 				rest := strings.TrimSpace("copied " + strings.Join(w.CopyColumns, " "))
-				if w.InsertsHidden {
+				if w.InsertsAreHidden {
 					rest += " unseen"
 				}
 				if w.AffectsOtherRules {

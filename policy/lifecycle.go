@@ -9,22 +9,22 @@ import (
 )
 
 // Lifecycle says how rows of a table end: they are deleted or made anonymous when the consent of their subject has
-// ended, and columns change when they have decayed. The table's rule must hide them before, so that agents never see a
-// row disappear.
+// ended, and single columns change after some days of a countdown. The table's rule must hide such rows beforehand, so
+// that agents never see a row disappear.
 type Lifecycle struct {
-	Subject   string            // the column with the registry's id of the person whom a row is about
-	At        string            // the column with the row's time; "": rows have no age
-	Anonymise bool              // rows are made anonymous by Columns and stay; else they are deleted
-	Columns   []LifecycleColumn // the columns, in the order of the table
+	Subject    string            // the column with the registry's id of the person whom a row is about
+	TimeColumn string            // the column with the time of the row; "": rows have no age
+	Anonymise  bool              // rows stay and become anonymous, as Columns says; false: rows are deleted
+	Columns    []LifecycleColumn // the columns that change, in the order of the table
 	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.Forever]: none.
 	HiddenFromDay int
 }
 
-// LifecycleColumn says what a column becomes.
+// LifecycleColumn says how a column changes.
 type LifecycleColumn struct {
-	VisibleColumn          // Null, Hash, Truncate, Prefix or Step; Plain means Value
-	Value         string   // a fixed value, as text
-	After         int      // the last full day of a countdown on which the column is unchanged
+	VisibleColumn          // Null, Hash, Truncate, Prefix or Step; Plain means that Value takes its place
+	Value         string   // the fixed value that the column gets, as text
+	LastDay       int      // the last full day of a countdown on which the column is unchanged
 	Categories    []string // the column's categories: it changes at once if a TEMPORARY subject does not list them
 	Subject       bool     // the column names the subject
 }
@@ -32,8 +32,8 @@ type LifecycleColumn struct {
 // hidesEnded tells whether a rule hides every row of a subject whose consent has ended.
 func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n); return ok }
 
-// hiddenFrom returns the first full day of a countdown on which the rule hides every row; false: it shows rows whose
-// consent has ended. One hiding condition among all is enough; among alternatives each must hide.
+// hiddenFrom returns the first full day of a countdown on which the rule hides every row; ok is false if it shows rows
+// whose consent has ended. Of conditions that must all hold, one that hides is enough; of alternatives, each must hide.
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
 	case predicate.Registered:
@@ -41,10 +41,11 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 		if n.Since == "" {
 			days = predicate.Forever
 			if !n.Grouped {
-				days = 0 // only TEMPORARY and PARTNERED subjects show
+				days = 0 // only rows of TEMPORARY and PARTNERED subjects show
 			}
 		}
-		return days, n.Of.Subject == l.Subject && len(n.Of.Steps) == 0 && len(n.Of.But) == 0 && (l.At == "" || n.Since == l.At)
+		return days, n.Of.Subject == l.Subject && len(n.Of.Steps) == 0 && len(n.Of.But) == 0 &&
+			(l.TimeColumn == "" || n.Since == l.TimeColumn)
 	case predicate.All:
 		days = predicate.Forever
 		for _, part := range n {
@@ -67,14 +68,16 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	}
 }
 
-// columnHiddenFrom returns the first full day on which no agent sees the column, and how agents see it until then.
+// columnHiddenFrom returns the first full day of a countdown on which no agent sees the column, and how agents see it
+// until then.
 func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, where string) {
 	column := becomes.Name
 	rows, _ := l.hiddenFrom(t.Rows)
 	grouped := false
 	if a := t.Aggregate; a != nil && column != l.Subject {
 		d := a.Dimension(column)
-		same := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit // groups already use the truncated value
+		// groups of agents already use the truncated value
+		same := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit
 		grouped = d != nil && !same || a.Measure(column) != nil
 	}
 	if t.Columns == nil {
@@ -96,13 +99,14 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 		day = 0
 	}
 	if conditional {
-		if n, ok := shown.Condition.(predicate.Registered); ok && n.Of.Subject == l.Subject && n.Since == l.At {
+		if n, ok := shown.Condition.(predicate.Registered); ok && n.Of.Subject == l.Subject && n.Since == l.TimeColumn {
 			day = min(day, n.Days)
 		}
 	}
 	if grouped {
 		counts := predicate.Forever
-		if n, ok := shown.GroupCondition.(predicate.Registered); ok && conditional && n.Of.Subject == l.Subject && n.Since == l.At {
+		if n, ok := shown.GroupCondition.(predicate.Registered); ok && conditional && n.Of.Subject == l.Subject &&
+			n.Since == l.TimeColumn {
 			counts = n.Days
 		}
 		if counts > day {
@@ -113,8 +117,8 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 }
 
 func (l *Lifecycle) describe(h io.Writer) {
-	fmt.Fprintf(h, " lifecycle %q %q %t\n", l.Subject, l.At, l.Anonymise)
+	fmt.Fprintf(h, " lifecycle %q %q %t\n", l.Subject, l.TimeColumn, l.Anonymise)
 	for _, b := range l.Columns {
-		fmt.Fprintf(h, "  %q %d %q %d %q %d %q\n", b.Name, b.Mask, b.Unit, b.Amount, b.Value, b.After, b.Categories)
+		fmt.Fprintf(h, "  %q %d %q %d %q %d %q\n", b.Name, b.Mask, b.Unit, b.Amount, b.Value, b.LastDay, b.Categories)
 	}
 }

@@ -7,30 +7,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Cascade says that rows of Table are deleted with rows of With, which a lifecycle deletes or makes anonymous. They
-// were made from them, or a foreign key has ON DELETE CASCADE. Foreign keys are listed only if they lead to rows that
-// were made from others.
+// Cascade says that rows of Table are deleted with rows of Source, which a lifecycle deletes or makes anonymous. Either
+// rows of Table were made from rows of With, or a foreign key has ON DELETE CASCADE. Foreign keys are listed only if
+// they lead to rows that were made from others.
 type Cascade struct {
-	With, Table *catalog.Relation
-	Origin      *predicate.Origin   // how rows of Table are made from rows of With; nil: Key applies
-	Key         *catalog.ForeignKey // the foreign key of Table with ON DELETE CASCADE
+	Source, Table *catalog.Relation
+	Origin        *predicate.Origin   // how rows of Table are made from rows of Source; nil: Key is set
+	Key           *catalog.ForeignKey // the foreign key of Table with ON DELETE CASCADE
 }
 
-// Cascades returns what is deleted with what, in the order of the files.
+// Cascades returns which rows are deleted with which, in the order of the files.
 func (p *Policy) Cascades() []Cascade { return p.cascades }
 
-// HasLifecycles tells whether the sweeper has rows to end.
+// HasLifecycles tells whether some table has a lifecycle, so that the sweeper has work.
 func (p *Policy) HasLifecycles() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.Lifecycle != nil })
 }
 
-// findCascades finds what is deleted with rows that lifecycles end. It refuses to delete rows that agents may still
-// see.
+// findCascades finds the rows that are deleted with rows that lifecycles end. It refuses to delete rows that agents may
+// still see.
 func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	var all []Cascade
 	for i, d := range p.derivations {
 		if d.DeleteWithSource {
-			all = append(all, Cascade{With: d.Origin.Table(), Table: d.Table, Origin: &p.derivations[i].Origin})
+			all = append(all, Cascade{Source: d.Origin.Table(), Table: d.Table, Origin: &p.derivations[i].Origin})
 		}
 	}
 	if len(all) == 0 {
@@ -39,7 +39,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	for _, r := range c.snap.Relations() {
 		for i, key := range r.ForeignKeys {
 			if target, ok := c.snap.Relation(key.Target); ok && key.OnDelete == catalog.Cascade {
-				all = append(all, Cascade{With: target, Table: r, Key: &r.ForeignKeys[i]})
+				all = append(all, Cascade{Source: target, Table: r, Key: &r.ForeignKeys[i]})
 			}
 		}
 	}
@@ -52,22 +52,22 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	}
 	for _, e := range all {
 		if e.Origin != nil {
-			leads[e.With.Name] = true
+			leads[e.Source.Name] = true
 		}
 	}
 	for more := true; more; {
 		more = false
 		for _, e := range all {
-			if reached[e.With.Name] && !reached[e.Table.Name] {
+			if reached[e.Source.Name] && !reached[e.Table.Name] {
 				reached[e.Table.Name], more = true, true
 			}
-			if leads[e.Table.Name] && !leads[e.With.Name] {
-				leads[e.With.Name], more = true, true
+			if leads[e.Table.Name] && !leads[e.Source.Name] {
+				leads[e.Source.Name], more = true, true
 			}
 		}
 	}
 	out := slices.DeleteFunc(all, func(e Cascade) bool {
-		return !reached[e.With.Name] || e.Origin == nil && !leads[e.Table.Name]
+		return !reached[e.Source.Name] || e.Origin == nil && !leads[e.Table.Name]
 	})
 	for _, name := range c.order {
 		t := c.tables[name]
@@ -81,7 +81,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	return out
 }
 
-// checkErased refuses that rows are erased with their sources while agents may see them.
+// checkErased refuses a derived block whose rows are erased with their sources while agents may still see them.
 func (c *lifecycleCompiler) checkErased(b derivedBlock, t *policyTable, origin predicate.Origin) {
 	const keep = "write on_erase: keep"
 	r := t.relation

@@ -8,20 +8,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// lifecycleCompiler compiles how rows end.
+// lifecycleCompiler compiles the section lifecycle of tables.
 type lifecycleCompiler struct {
 	*resolver
 	columns *columnCompiler
 	rules   *ruleCompiler
 }
 
-// compile checks what a table says about the end of its rows, when its rule and its columns are known.
+// compile checks the lifecycle of a table. The table's rule and columns must be compiled before.
 func (c *lifecycleCompiler) compile(decl *lifecycleDecl, t *Table) *Lifecycle {
 	if decl == nil {
 		return nil
 	}
 	r := t.Relation
-	out := &Lifecycle{Subject: decl.subject, At: decl.at, Anonymise: decl.anonymise}
+	out := &Lifecycle{Subject: decl.subject, TimeColumn: decl.at, Anonymise: decl.anonymise}
 	if !c.checkSubject(decl, r) || !c.checkAge(decl, r) || !c.checkHidden(decl, t, out) {
 		return nil
 	}
@@ -29,13 +29,13 @@ func (c *lifecycleCompiler) compile(decl *lifecycleDecl, t *Table) *Lifecycle {
 	c.checkCounts(decl, t)
 	last := 0
 	for _, d := range decl.columns {
-		if b, ok := c.lifecycleColumn(d, out, t); ok {
+		if b, ok := c.compileColumn(d, out, t); ok {
 			out.Columns = append(out.Columns, b)
-			last = max(last, b.After)
+			last = max(last, b.LastDay)
 		}
 	}
 	for _, b := range out.Columns {
-		if b.Subject && b.After < last {
+		if b.Subject && b.LastDay < last {
 			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last),
 				"%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
 		}
@@ -50,7 +50,7 @@ func (c *lifecycleCompiler) checkSubject(decl *lifecycleDecl, r *catalog.Relatio
 		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, relationKind(r.Kind))
 		return false
 	}
-	subject := c.ruleColumn(decl.subjectAt.Or(decl.place), r, decl.subject)
+	subject := c.findRuleColumn(decl.subjectAt.Or(decl.place), r, decl.subject)
 	if subject != nil && typeFamily(subject.Type) == "" {
 		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name,
 			subject.Name, subject.Type)
@@ -61,7 +61,7 @@ func (c *lifecycleCompiler) checkSubject(decl *lifecycleDecl, r *catalog.Relatio
 
 func (c *lifecycleCompiler) checkAge(decl *lifecycleDecl, r *catalog.Relation) bool {
 	if decl.at != "" {
-		at := c.ruleColumn(decl.atAt, r, decl.at)
+		at := c.findRuleColumn(decl.atAt, r, decl.at)
 		if at == nil {
 			return false
 		}
@@ -109,13 +109,13 @@ func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relatio
 	}
 }
 
-// checkCounts checks the columns that count in groups in anonymous rows.
+// checkCounts checks the columns that may count in groups in anonymous rows.
 func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	if decl.counts == nil {
 		return
 	}
 	for _, w := range decl.counts.columns {
-		column := c.ruleColumn(w.place, t.Relation, w.text)
+		column := c.findRuleColumn(w.place, t.Relation, w.text)
 		if column == nil {
 			continue
 		}
@@ -134,21 +134,21 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	}
 }
 
-// decodeLifecycleColumn checks one column: its new value fits its type, and agents do not see it any more when it
-// changes.
-func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
+// compileColumn compiles one column of a lifecycle: the new value must fit its type, and agents must not see the column
+// any more when it changes.
+func (c *lifecycleCompiler) compileColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, failed := t.Relation, len(c.errs)
-	column := c.ruleColumn(d.place, r, d.Name)
+	column := c.findRuleColumn(d.place, r, d.Name)
 	if column == nil {
 		return LifecycleColumn{}, false
 	}
-	out := LifecycleColumn{VisibleColumn: d.VisibleColumn, After: d.after, Subject: d.Name == l.Subject}
+	out := LifecycleColumn{VisibleColumn: d.VisibleColumn, LastDay: d.after, Subject: d.Name == l.Subject}
 	out.Type = column.Type
 	if d.value != nil {
 		out.Value = d.value.text
 	} else if s, ok := c.columns.visibleColumn(d.columnDecl, r); ok {
 		out.VisibleColumn = s
-		out.Type = column.Type // the stored type, not the shown one
+		out.Type = column.Type // the type in the table, not the type that agents see
 	} else {
 		return LifecycleColumn{}, false
 	}
@@ -163,7 +163,7 @@ func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle,
 			r.Name, d.Name, column.Type, hashLength)
 	case slices.Contains(r.PrimaryKey, d.Name) && !out.Subject:
 		c.fail(d.place, "let it be, or let the row go", "%s.%s is of the primary key", r.Name, d.Name)
-	case d.Name == l.At && !(out.Mask == Truncate):
+	case d.Name == l.TimeColumn && !(out.Mask == Truncate):
 		c.fail(d.place, "write { generalise: month }", "%s.%s says how old a row is, and has to go on saying it", r.Name, d.Name)
 	}
 	if t.Columns != nil {
@@ -188,7 +188,7 @@ func columnIndex(r *catalog.Relation, name string) int {
 	return slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
 }
 
-// hashLength is the length of the text that replaces a value.
+// hashLength is the length of the text that takes the place of a hashed value.
 const hashLength = len("anonymous-") + 32
 
 func shorterThan(sqlType string, length int) bool {

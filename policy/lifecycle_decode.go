@@ -9,6 +9,7 @@ import (
 // anonymousAfter is the last full day of a countdown before a row is anonymous.
 const anonymousAfter = 89
 
+// lifecycleDecl is the section lifecycle of a table.
 type lifecycleDecl struct {
 	place
 	subject, at     string
@@ -26,6 +27,7 @@ type countsDecl struct {
 	columns []wordDecl
 }
 
+// lifecycleColumnDecl is an entry of the columns of a lifecycle.
 type lifecycleColumnDecl struct {
 	columnDecl
 	value *wordDecl
@@ -34,20 +36,20 @@ type lifecycleColumnDecl struct {
 
 func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
 	decl := &lifecycleDecl{place: at}
-	d.fields(n, "lifecycle", map[string]func(*node){
-		"subject": d.wordAt(&decl.subject, &decl.subjectAt, "subject"),
-		"at":      d.wordAt(&decl.at, &decl.atAt, "at"),
+	d.decodeFields(n, "lifecycle", map[string]func(*node){
+		"subject": d.decodeWordAt(&decl.subject, &decl.subjectAt, "subject"),
+		"at":      d.decodeWordAt(&decl.at, &decl.atAt, "at"),
 		"ended": func(v *node) {
 			decl.endedAt = v.Place
 			word := ""
-			d.word(&word, "ended")(v)
+			d.decodeWord(&word, "ended")(v)
 			decl.anonymise = word == "anonymise"
 			if word != "" && word != "delete" && word != "anonymise" {
-				d.fail(v.Place, among(word, []string{"anonymise", "delete"}), "unknown word %q for ended", word)
+				d.fail(v.Place, closestOrAll(word, []string{"anonymise", "delete"}), "unknown word %q for ended", word)
 			}
 		},
 		"columns": func(v *node) {
-			if !d.expect(v, yamlfile.Mapping, "columns") {
+			if !d.requireKind(v, yamlfile.Mapping, "columns") {
 				return
 			}
 			for i, name := range v.Keys {
@@ -56,25 +58,25 @@ func (d *tableDecoder) decodeLifecycle(at place, n *node) *lifecycleDecl {
 		},
 		"counts": func(v *node) {
 			decl.counts = &countsDecl{place: v.Place}
-			d.fields(v, "counts", map[string]func(*node){
+			d.decodeFields(v, "counts", map[string]func(*node){
 				"where":   func(v *node) { decl.counts.where = d.blocks.decodeBlocks(v, "where") },
-				"columns": func(v *node) { decl.counts.columns = d.words(v, "columns") },
+				"columns": func(v *node) { decl.counts.columns = d.decodeWords(v, "columns") },
 			})
-			d.need(v, "counts", "where", "columns")
+			d.requireFields(v, "counts", "where", "columns")
 		},
 	})
-	d.need(n, "lifecycle", "subject")
+	d.requireFields(n, "lifecycle", "subject")
 	return decl
 }
 
 func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lifecycleColumnDecl {
 	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, after: anonymousAfter}
 	what := "column " + name
-	d.fields(n, what, map[string]func(*node){
+	d.decodeFields(n, what, map[string]func(*node){
 		"becomes": func(v *node) {
 			if v.Kind == yamlfile.Mapping && slices.Contains(v.Keys, "value") {
-				d.fields(v, "becomes", map[string]func(*node){"value": func(v *node) {
-					if d.expect(v, yamlfile.Scalar, "value") {
+				d.decodeFields(v, "becomes", map[string]func(*node){"value": func(v *node) {
+					if d.requireKind(v, yamlfile.Scalar, "value") {
 						decl.value = &wordDecl{v.Place, v.Value}
 					}
 				}})
@@ -82,8 +84,8 @@ func (d *tableDecoder) decodeLifecycleColumn(at place, name string, n *node) lif
 			}
 			d.decodeMask(&decl.columnDecl, v)
 		},
-		"after": func(v *node) { decl.after = d.days(v, "after") },
+		"after": func(v *node) { decl.after = d.decodeDays(v, "after") },
 	})
-	d.need(n, what, "becomes")
+	d.requireFields(n, what, "becomes")
 	return decl
 }

@@ -8,39 +8,39 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Limit bounds what agents may do. Zero means no bound.
+// Limit bounds how much agents may read. Zero means no bound.
 type Limit struct {
-	Per string // the attribute by whose value rates are counted; "": by agent
+	RateAttribute string // the attribute by whose values the rates are counted; "": they are counted by agent
 
-	// Per minute, for all sessions of one agent or of one value of the attribute.
-	Statements int // executions
+	// The rates per minute, for all sessions of one agent together, or of one value of RateAttribute.
+	Statements int // executed statements
 	Rows       int // rows that were sent to agents
-	ByKey      int // keys by which columns were fetched that exist by key only, also without a row
+	ByKey      int // keys in statements that fetch columns which exist by key only, also of keys without a row
 
-	// For one statement.
+	// The bounds of one statement.
 	ResultRows  int64
 	ResultBytes int64
 	Timeout     time.Duration
 
-	// For one transaction.
+	// The bound of one transaction.
 	TransactionTimeout time.Duration
 }
 
 // Limits returns the limits, in the order of the policy.
 func (p *Policy) Limits() []Limit { return p.limits }
 
-// Timeout is the longest time of a statement; 0: no bound.
+// Timeout returns the longest time that a statement may take; 0: no bound.
 func (p *Policy) Timeout() time.Duration {
-	return p.lowest(func(l Limit) time.Duration { return l.Timeout })
+	return p.smallestBound(func(l Limit) time.Duration { return l.Timeout })
 }
 
-// TransactionTimeout is the longest time of a transaction; 0: no bound.
+// TransactionTimeout returns the longest time that a transaction may take; 0: no bound.
 func (p *Policy) TransactionTimeout() time.Duration {
-	return p.lowest(func(l Limit) time.Duration { return l.TransactionTimeout })
+	return p.smallestBound(func(l Limit) time.Duration { return l.TransactionTimeout })
 }
 
-// lowest returns the smallest bound of the limits; 0: there is none.
-func (p *Policy) lowest(of func(Limit) time.Duration) time.Duration {
+// smallestBound returns the smallest of the limits' bounds of one kind; 0: there is none.
+func (p *Policy) smallestBound(of func(Limit) time.Duration) time.Duration {
 	least := time.Duration(0)
 	for _, l := range p.limits {
 		if bound := of(l); bound > 0 && (least == 0 || bound < least) {
@@ -50,13 +50,14 @@ func (p *Policy) lowest(of func(Limit) time.Duration) time.Duration {
 	return least
 }
 
+// limitDecl is an entry of the section limits.
 type limitDecl struct {
 	place
 	perAt place
 	Limit
 }
 
-// decodeLimits reads one mapping of limits, or a list of them.
+// decodeLimits reads the section limits: one mapping, or a list of mappings.
 func (d *documentDecoder) decodeLimits(n *node) {
 	if n.Kind == yamlfile.List {
 		for _, item := range n.Items {
@@ -76,12 +77,12 @@ func (d *documentDecoder) decodeLimit(n *node) {
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) { *into = int(d.wholeNumber(v, what, 1, 1_000_000_000)) }
 	}
-	if !d.fields(n, "limits", map[string]func(*node){
+	if !d.decodeFields(n, "limits", map[string]func(*node){
 		"per": func(v *node) {
 			decl.perAt = v.Place
-			d.word(&decl.Per, "per")(v)
-			if decl.Per == "agent" {
-				decl.Per = ""
+			d.decodeWord(&decl.RateAttribute, "per")(v)
+			if decl.RateAttribute == "agent" {
+				decl.RateAttribute = ""
 			}
 		},
 		"statements":          number(&decl.Statements, "statements"),
@@ -94,7 +95,7 @@ func (d *documentDecoder) decodeLimit(n *node) {
 	}) {
 		return
 	}
-	if decl.Limit == (Limit{Per: decl.Per}) && len(d.errs) == before {
+	if decl.Limit == (Limit{RateAttribute: decl.RateAttribute}) && len(d.errs) == before {
 		d.fail(n.Place, "",
 			"limits names no limit: statements, rows, by_key, result_rows, result_bytes, statement_timeout and "+
 				"transaction_timeout are known")
@@ -102,32 +103,32 @@ func (d *documentDecoder) decodeLimit(n *node) {
 	d.doc.limits = append(d.doc.limits, decl)
 }
 
-// limits checks the attributes by which limits are counted.
-func (c *compiler) limits() []Limit {
+// compileLimits compiles the limits, and checks the attributes by which they are counted.
+func (c *compiler) compileLimits() []Limit {
 	var out []Limit
 	seen := map[string]bool{}
 	for _, decl := range c.doc.limits {
-		if seen[decl.Per] {
-			per := decl.Per
+		if seen[decl.RateAttribute] {
+			per := decl.RateAttribute
 			if per == "" {
 				per = "agent"
 			}
 			c.fail(decl.place, "write them together", "there are limits per %s already", per)
 		}
-		seen[decl.Per] = true
-		if decl.Per != "" {
-			i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == decl.Per })
+		seen[decl.RateAttribute] = true
+		if decl.RateAttribute != "" {
+			i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == decl.RateAttribute })
 			var names []string
 			for _, a := range c.attributes {
 				names = append(names, a.Name)
 			}
 			switch {
 			case i < 0:
-				c.fail(decl.perAt, among(decl.Per, append(names, "agent")),
-					"limits are counted per agent or per attribute, and there is no attribute %q", decl.Per)
+				c.fail(decl.perAt, closestOrAll(decl.RateAttribute, append(names, "agent")),
+					"limits are counted per agent or per attribute, and there is no attribute %q", decl.RateAttribute)
 			case c.attributes[i].Source != "credential":
 				c.fail(decl.perAt, "name an attribute whose source is the credential",
-					"limits cannot be counted per %s, which may change while a session lasts", decl.Per)
+					"limits cannot be counted per %s, which may change while a session lasts", decl.RateAttribute)
 			}
 		}
 		out = append(out, decl.Limit)
@@ -136,7 +137,8 @@ func (c *compiler) limits() []Limit {
 }
 
 func (l Limit) describe() string {
-	text := fmt.Sprintf("%q %d %d %d %d %d %d", l.Per, l.Statements, l.Rows, l.ByKey, l.ResultRows, l.ResultBytes, l.Timeout)
+	text := fmt.Sprintf("%q %d %d %d %d %d %d", l.RateAttribute, l.Statements, l.Rows, l.ByKey, l.ResultRows,
+		l.ResultBytes, l.Timeout)
 	if l.TransactionTimeout > 0 {
 		text += fmt.Sprintf(" %d", l.TransactionTimeout)
 	}

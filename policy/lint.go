@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintContext holds facts for warnings beyond the document and the catalog. The zero value holds none.
+// LintContext holds facts that warnings need beyond the document and the catalog. The zero value holds none.
 type LintContext struct {
 	// the attributes of each agent's credential, by the agent's name; nil: not known
 	Agents          map[string]map[string]string
 	TokenAttributes map[string][]string // the attributes that an agent's tokens may give, by the agent's name
-	Grants          []catalog.Grant     // rights that agents have in the database
-	FunctionUses    []catalog.Use       // relations that functions read and write, as far as they are known
-	// tells whether a statement with this operator's name is refused, since pgconsent does not know the operator; nil:
-	// not known
+	Grants          []catalog.Grant     // the rights that agents have in the database
+	FunctionUses    []catalog.Use       // the relations that functions read and write, as far as they are known
+	// tells whether pgconsent does not know an operator, so that a statement with the operator's name is refused; nil: not
+	// known
 	IsUnknownOperator func(*catalog.Operator) bool
 
 	Triggers []catalog.Trigger // triggers that run with the rights of the writing role
@@ -25,10 +25,10 @@ type LintContext struct {
 }
 
 // Lint returns warnings about a policy that compiles, in the order of the files: about rules that never hold, redundant
-// blocks, missing indexes, relations that are not listed. Nothing of this shows a row: where a policy contradicts
-// itself, rows stay hidden. An error is the error of [Compile].
+// blocks, missing indexes, and relations that are not listed. No such fault shows a row: where a policy contradicts
+// itself, rows stay hidden. The error is that of [Compile].
 func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
-	c, p, err := compile(doc, snap, options)
+	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
@@ -67,19 +67,19 @@ func (l *linter) sorted() []*Error {
 	return l.findings
 }
 
-// linter finds what is allowed and unwise in a policy.
+// linter looks in a policy for what is allowed and unwise.
 type linter struct {
 	*resolver
 	rules           *ruleCompiler
 	policy          *Policy
 	context         LintContext
-	neverShows      map[catalog.Name]*reason // why no row of a table ever shows, by table
-	proposedIndexes map[string]bool          // CREATE INDEX statements that were proposed
+	neverShows      map[catalog.Name]*reason // for each table the reason why no row of it ever shows; nil: some row may
+	proposedIndexes map[string]bool          // the CREATE INDEX statements that were proposed already
 	findings        []*Error
 	reportedErrors  map[Error]bool
 }
 
-// reason says why a rule never holds.
+// reason says why a rule never holds, and where.
 type reason struct {
 	place
 	text string
@@ -94,24 +94,24 @@ func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	}
 }
 
-// meaningOf compiles a block again. The policy compiles, so that errors and warnings are known already.
+// meaningOf compiles a block again. The whole policy has compiled, so its errors and warnings are known already.
 func (l *linter) meaningOf(b block, row *catalog.Relation) predicate.Node {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
 	return l.rules.compileBlock(b, row)
 }
 
-// meaningText is equal for blocks with the same meaning.
+// meaningText returns a text that is equal for blocks with the same meaning.
 func (l *linter) meaningText(b block, row *catalog.Relation) string {
 	return predicate.Check(l.meaningOf(b, row), row)
 }
 
-// whyTableHidden returns why no row of a table ever shows; nil: some may.
+// whyTableHidden returns why no row of a table ever shows; nil: some may show.
 func (l *linter) whyTableHidden(name catalog.Name) *reason {
 	if w, ok := l.neverShows[name]; ok {
 		return w
 	}
-	l.neverShows[name] = nil // Compile refuses circles
+	l.neverShows[name] = nil // the entry ends the recursion; Compile refuses rules that need each other
 	t := l.tables[name]
 	l.neverShows[name] = l.whyNever(t.decl.rows, t.relation)
 	return l.neverShows[name]

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkAgents warns of agents whose attributes differ from the policy's, and of rules that need a value which no agent
-// has.
+// checkAgents warns of agents whose attributes differ from those that the policy declares, and of rules that need a
+// value which no agent has.
 func (l *linter) checkAgents() {
 	if l.context.Agents == nil {
 		return
@@ -32,7 +32,7 @@ func (l *linter) checkAgents() {
 				l.warn(a.place, "leave it out of jwt.claims.attributes",
 					"the tokens of agent %s give an attribute %s whose source is %s: it is not served with one "+
 						"that does", agent, a.Name, a.Source)
-			case claimed: // its value is known when a token is presented
+			case claimed: // the value is known only when a token is presented
 			case a.Source != sourceCredential && ok:
 				l.warn(a.place, "leave it out of the configuration",
 					"agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
@@ -72,7 +72,7 @@ func (l *linter) checkAgents() {
 	}
 }
 
-// checkRuleValues warns of comparisons of an attribute with a constant that no agent has.
+// checkRuleValues warns of comparisons of an attribute with a constant that no agent has as its value.
 func (l *linter) checkRuleValues(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -100,11 +100,11 @@ func (l *linter) checkRuleValues(b block, row *catalog.Relation) {
 
 func (l *linter) checkValue(at place, attribute, value string) {
 	a, ok := l.policy.Attribute(attribute)
-	if !ok || a.Source != "credential" || l.inTokens(attribute) {
+	if !ok || a.Source != "credential" || l.mayComeFromToken(attribute) {
 		return
 	}
 	for _, has := range l.context.Agents {
-		if a.List() {
+		if a.IsList() {
 			if elements, ok := predicate.ParseArray(has[attribute]); !ok ||
 				slices.ContainsFunc(elements, func(e *string) bool { return e != nil && *e == value }) {
 				return
@@ -116,8 +116,8 @@ func (l *linter) checkValue(at place, attribute, value string) {
 	l.warn(at, "", "no agent of the configuration has %s = %q", attribute, value)
 }
 
-// inTokens tells whether tokens of some agent give the attribute, so that its values are not known beforehand.
-func (l *linter) inTokens(attribute string) bool {
+// mayComeFromToken tells whether an agent's tokens may give the attribute, so that its values are not known beforehand.
+func (l *linter) mayComeFromToken(attribute string) bool {
 	for _, names := range l.context.TokenAttributes {
 		if slices.Contains(names, attribute) {
 			return true
@@ -126,10 +126,10 @@ func (l *linter) inTokens(attribute string) bool {
 	return false
 }
 
-// checkColumnValues warns of an attribute that is compared with a column which cannot hold the value of any agent.
+// checkColumnValues warns of an attribute that is compared with a column which cannot hold any agent's value of it.
 func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 	column, a := row.Column(b.column), l.findAttribute(b.attributeAt, b.attribute)
-	if column == nil || a == nil || a.List() || a.Source != "credential" || l.inTokens(b.attribute) {
+	if column == nil || a == nil || a.IsList() || a.Source != "credential" || l.mayComeFromToken(b.attribute) {
 		return
 	}
 	values := column.Values
@@ -148,7 +148,8 @@ func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 		b.column, quotedList(values), b.attribute)
 }
 
-// comparedAttributes returns the attributes in an expression with the constants with which they are compared.
+// comparedAttributes returns the attributes in an expression, each with the constant with which the expression compares
+// it.
 func comparedAttributes(e predicate.Expr) [][2]string {
 	switch e := e.(type) {
 	case predicate.And:

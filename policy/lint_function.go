@@ -2,10 +2,10 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// FailingCalls returns the warnings of [Lint] about functions and triggers that fail for agents, as far as FunctionUses
-// and Triggers of the context tell.
+// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, as far as
+// FunctionUses and Triggers of the context tell.
 func FailingCalls(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
-	c, p, err := compile(doc, snap, options)
+	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
@@ -15,8 +15,8 @@ func FailingCalls(doc *Document, snap *catalog.Snapshot, context LintContext, op
 	return l.sorted(), nil
 }
 
-// checkFunctions warns of functions that agents may call and that read what agents may not. They run with the agents'
-// rights, and so they fail.
+// checkFunctions warns of functions that agents may call and that read tables which agents may not read. Such functions
+// run with the agents' rights, and so they fail.
 func (l *linter) checkFunctions() {
 	for _, decl := range l.doc.functions {
 		overloads := l.snap.FunctionsNamed(splitName(decl.name))
@@ -36,7 +36,7 @@ func (l *linter) checkFunctions() {
 				l.warn(decl.place, "docs/reference/policy-columns.md says what to write it over",
 					"%s reads %s, of which agents have some columns only: called by an agent it fails with 42501",
 					use.Function, use.Relation)
-			case !listed && !l.listsRelation(use.Relation):
+			case !listed && !l.isListed(use.Relation):
 				l.warn(decl.place, "list it under tables, or take the function out",
 					"%s reads %s, which the policy does not list: called by an agent it fails with 42501", use.Function, use.Relation)
 			}
@@ -44,8 +44,8 @@ func (l *linter) checkFunctions() {
 	}
 }
 
-// checkTriggers warns of triggers that run with the agents' rights and exceed them, and of columns that show agents a
-// default which a function computes with its owner's rights.
+// checkTriggers warns of triggers that run with the agents' rights and need more rights than agents have. It also warns
+// of columns that show agents a default which a function computes with its owner's rights.
 func (l *linter) checkTriggers() {
 	for _, name := range l.order {
 		t, _ := l.policy.Table(name)
@@ -59,7 +59,7 @@ func (l *linter) checkTriggers() {
 				continue
 			}
 			for _, use := range l.context.FunctionUses {
-				if use.Function == trigger.Function && !use.Takes && l.beyondRights(use) {
+				if use.Function == trigger.Function && !use.Takes && l.lackRight(use) {
 					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall",
 						"the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what "+
 							"that does with %s: what agents write may fail with 42501",
@@ -68,7 +68,8 @@ func (l *linter) checkTriggers() {
 			}
 		}
 		for _, d := range l.context.Defaults {
-			if d.Relation == name && t.Write.Insert && t.Visible().Column(d.Column) != nil && !isStamped(t.Write, d.Column) {
+			if d.Relation == name && t.Write.Insert && t.VisibleRelation().Column(d.Column) != nil &&
+				!isStamped(t.Write, d.Column) {
 				l.warn(decl.place, "hide the column, or stamp it",
 					"the default of %s.%s calls %s, which is SECURITY DEFINER: what it works out of hidden rows, "+
 						"agents read in the rows that they make", name, d.Column, d.Function)
@@ -77,8 +78,8 @@ func (l *linter) checkTriggers() {
 	}
 }
 
-// beyondRights tells whether agents lack the right to a use of a relation.
-func (l *linter) beyondRights(use catalog.Use) bool {
+// lackRight tells whether agents lack the right to use a relation as a function or trigger uses it.
+func (l *linter) lackRight(use catalog.Use) bool {
 	t, listed := l.policy.Table(use.Relation)
 	switch {
 	case listed && use.Writes:
@@ -86,7 +87,7 @@ func (l *linter) beyondRights(use catalog.Use) bool {
 	case listed:
 		return t.Columns != nil
 	}
-	return use.Writes || !l.listsRelation(use.Relation)
+	return use.Writes || !l.isListed(use.Relation)
 }
 
 func isStamped(w *Write, column string) bool {

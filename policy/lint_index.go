@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// MissingIndexes returns the warnings of [Lint] about indexes. Rules mean the same without them.
+// MissingIndexes returns those warnings of [Lint] that are about indexes. Rules mean the same without the indexes.
 func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([]*Error, error) {
-	c, p, err := compile(doc, snap, options)
+	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
@@ -22,9 +22,9 @@ func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([
 func (l *linter) checkIndexes() {
 	for _, name := range l.order {
 		t := l.tables[name]
-		l.ruleIndexes(t.decl.rows, t.relation)
+		l.checkRuleIndex(t.decl.rows, t.relation)
 		if a := t.decl.aggregate; a != nil {
-			l.ruleIndexes(a.rows, t.relation)
+			l.checkRuleIndex(a.rows, t.relation)
 		}
 	}
 	for _, a := range l.doc.attributes {
@@ -33,13 +33,13 @@ func (l *linter) checkIndexes() {
 			q = a.within.source
 		}
 		if q != nil {
-			l.lookupIndexes(a, q)
+			l.checkLookupIndex(a, q)
 		}
 	}
 }
 
-// lookupIndexes wants an index for the look-up of an attribute's value.
-func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
+// checkLookupIndex proposes an index for the look-up of an attribute's value, if there is none.
+func (l *linter) checkLookupIndex(a attributeDecl, q *lookupDecl) {
 	table := l.findTable(q.tableAt, q.table)
 	if table == nil {
 		return
@@ -57,34 +57,34 @@ func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
 		l.checkLinkIndexes(q.rows, table)
 	}
 	if len(columns) > 0 {
-		l.needBTree(q.tableAt, table, holds, columns...)
+		l.checkBTree(q.tableAt, table, holds, columns...)
 	}
 }
 
-// ruleIndexes wants an index for the columns by which a rule finds rows, and proposes the statement that makes it.
-func (l *linter) ruleIndexes(rows block, r *catalog.Relation) {
+// checkRuleIndex proposes an index for the columns by which a rule finds rows, if there is none.
+func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 	whole := l.meaningOf(rows, r)
 	var links []predicate.Visible
 	var linksAt []place
-	found := false // another block finds the rows
+	found := false // another block finds the rows by an index
 	for _, part := range flatten(rows, false) {
 		switch n := l.meaningOf(part, r).(type) {
 		case predicate.Own:
 			found = true
-			l.needBTree(part.At(), r, whole, n.Column)
+			l.checkBTree(part.At(), r, whole, n.Column)
 		case predicate.Tenant:
 			found = true
-			l.needBTree(part.At(), r, whole, n.Own.Column)
+			l.checkBTree(part.At(), r, whole, n.Own.Column)
 		case predicate.Grant:
 			found = true
-			l.needGIN(part.At(), r, n)
+			l.checkGIN(part.At(), r, n)
 		case predicate.Visible:
 			links, linksAt = append(links, n), append(linksAt, part.At())
 		}
 	}
 	served := func(n predicate.Visible) bool { return hasIndex(r, whole, linkFromColumns(n)) }
 	if !found && len(links) > 0 && !slices.ContainsFunc(links, served) {
-		l.needBTree(linksAt[0], r, whole, linkFromColumns(links[0])...)
+		l.checkBTree(linksAt[0], r, whole, linkFromColumns(links[0])...)
 	}
 	l.checkLinkIndexes(rows, r)
 }
@@ -98,7 +98,7 @@ func linkFromColumns(n predicate.Visible) []string {
 	return out
 }
 
-// checkLinkIndexes goes through all blocks, since links are followed wherever they are.
+// checkLinkIndexes visits all blocks of a rule, since links are followed wherever they stand.
 func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -112,28 +112,28 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 	case consentBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok {
 			for i, step := range n.Steps {
-				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
+				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
 		if n, ok := l.meaningOf(b, row).(predicate.Registered); ok {
 			for i, step := range n.Of.Steps {
-				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
+				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
 		if n, ok := l.meaningOf(b, row).(predicate.Recorded); ok {
 			for i, step := range n.Steps {
-				l.needBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
+				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			record := b.records.record
-			l.needIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
+			l.checkIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
 			if g := n.Record.Guardians; g != nil {
-				l.needIDIndex(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
+				l.checkIDIndex(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
 			}
 		}
 	case derivedBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Derived); ok {
 			for i, step := range n.Steps {
-				l.needBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
+				l.checkBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			for _, part := range b.where {
 				l.checkLinkIndexes(part, n.Table())
@@ -141,7 +141,7 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 		}
 	case visibleBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Visible); ok {
-			l.needBTree(b.link.place, n.Relation, n.Rows, stepColumns(predicate.Step{Column: n.Column, And: n.And})...)
+			l.checkBTree(b.link.place, n.Relation, n.Rows, stepColumns(predicate.Step{Column: n.Column, And: n.And})...)
 		}
 	case notBlock:
 		if b.part != nil {
@@ -183,7 +183,7 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revokedColumn)
 	}
 	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implies(row, n, i.Where) }) {
-		l.needBTree(b.activeAt, row, n, b.active)
+		l.checkBTree(b.activeAt, row, n, b.active)
 	}
 }
 
@@ -195,8 +195,8 @@ func stepColumns(s predicate.Step) []string {
 	return out
 }
 
-// needBTree wants an index that begins with one of the columns.
-func (l *linter) needBTree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
+// checkBTree proposes an index unless one begins with one of the columns.
+func (l *linter) checkBTree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
 	if hasIndex(r, holds, columns) {
 		return
 	}
@@ -212,8 +212,8 @@ func (l *linter) needBTree(at place, r *catalog.Relation, holds predicate.Node, 
 	}
 }
 
-// hasIndex tells whether an index begins with one of the columns. A partial index counts if the condition holds implies
-// its predicate; all rows that are looked up meet holds.
+// hasIndex tells whether an index begins with one of the columns. A partial index counts only if its predicate follows
+// from the condition holds, which all searched rows meet.
 func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
@@ -223,8 +223,8 @@ func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool 
 		})
 }
 
-// implies tells whether a condition implies the predicate of a partial index, if that is a test of one column for NULL,
-// a flag or a word. Other predicates are taken as not implied.
+// implies tells whether the predicate of a partial index follows from a condition. It knows predicates that test one
+// column for NULL, a flag or a word, and takes others as not implied.
 func implies(r *catalog.Relation, holds predicate.Node, where string) bool {
 	switch n := holds.(type) {
 	case predicate.All:
@@ -260,23 +260,23 @@ func expressionImplies(e predicate.Expr, where string) bool {
 	return false
 }
 
-// needIDIndex wants an index that finds an id among the rows to which a link leads.
-func (l *linter) needIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
+// checkIDIndex proposes an index that finds an id among the rows to which a link leads, if there is none.
+func (l *linter) checkIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
 	var equal, quoted []string
 	for _, p := range match {
 		equal = append(equal, p.Column)
 	}
 	equal = append(equal, id)
-	var serve [][]string
+	var indexColumns [][]string
 	for _, index := range r.Indexes {
-		serve = append(serve, index.Columns)
+		indexColumns = append(indexColumns, index.Columns)
 	}
 	for _, index := range r.Partial {
 		if implies(r, holds, index.Where) {
-			serve = append(serve, index.Columns)
+			indexColumns = append(indexColumns, index.Columns)
 		}
 	}
-	for _, columns := range serve {
+	for _, columns := range indexColumns {
 		for _, column := range columns {
 			if column == id {
 				return
@@ -293,8 +293,8 @@ func (l *linter) needIDIndex(at place, r *catalog.Relation, holds predicate.Node
 		"no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
-// needGIN wants an index of the column's elements. No index has the elements of JSON in a text column.
-func (l *linter) needGIN(at place, r *catalog.Relation, n predicate.Grant) {
+// checkGIN proposes an index on the elements of a column, if there is none. JSON in a text column cannot have one.
+func (l *linter) checkGIN(at place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.Inverted, n.Column) {
 		return
 	}
@@ -302,7 +302,7 @@ func (l *linter) needGIN(at place, r *catalog.Relation, n predicate.Grant) {
 		"no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
 }
 
-// proposeIndex warns of a missing index, once.
+// proposeIndex warns of a missing index, once for each index.
 func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message string, a ...any) {
 	if r.Kind == catalog.ForeignTable {
 		return

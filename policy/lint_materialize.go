@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// worthRows is the number of rows of a scan from which a consent is worth materializing.
+	// worthRows is the number of rows from which on a consent that a scan asks for is worth materializing.
 	worthRows = 100_000
 	// worthShare is the largest share of these rows that a subject may have on average: a change of consent changes all
 	// of them.
 	worthShare = 0.01
 )
 
-// WorthMaterializing proposes materialize for consents that a scan asks for very many rows, by the sizes of the tables.
-// A rule means the same with and without it.
+// WorthMaterializing proposes the key materialize for consents that a scan asks for very many rows, judging by the
+// sizes of the tables. A rule means the same with the key and without.
 func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
-	c, p, err := compile(doc, snap, options)
+	c, p, err := compileDocument(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
 	l := newLinter(c, p, LintContext{})
 	for _, name := range l.order {
 		t := l.tables[name]
-		rows := rowsAsked(l.meaningOf(t.decl.rows, t.relation), sizes[name])
+		rows := estimateAskedRows(l.meaningOf(t.decl.rows, t.relation), sizes[name])
 		if rows < worthRows {
 			continue
 		}
@@ -38,9 +38,9 @@ func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Siz
 	return l.sorted(), nil
 }
 
-// rowsAsked is the number of rows for which a caller's scan asks for consent: those that other blocks of the rule
-// leave.
-func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
+// estimateAskedRows returns for how many rows a scan asks for consent: the rows that the other blocks of the rule leave
+// to one caller.
+func estimateAskedRows(rule predicate.Node, size catalog.Size) float64 {
 	parts, ok := rule.(predicate.All)
 	if !ok {
 		parts = predicate.All{rule}
@@ -53,14 +53,14 @@ func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
 			column = n.Column
 		case predicate.Tenant:
 			column = n.Own.Column
-		case predicate.Grant: // the number of granted rows is not known
+		case predicate.Grant: // the number of rows with a grant is not known
 			return 0
 		}
 		if column == "" {
 			continue
 		}
 		values := size.Distinct[column]
-		if values < 1 { // not known: the caller may have few rows
+		if values < 1 { // the number of values is not known: the caller may have few rows
 			return 0
 		}
 		rows = min(rows, size.Rows/values)
@@ -68,7 +68,7 @@ func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
 	return rows
 }
 
-// adviseMaterialize goes through the blocks of a rule.
+// adviseMaterialize looks through the blocks of a rule for consents that are worth materializing.
 func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64, sizes catalog.Sizes) {
 	switch b := b.(type) {
 	case allBlock:
@@ -107,17 +107,17 @@ func roundedText(n float64) string {
 	return strconv.FormatFloat(float64(int(n/scale+0.5))*scale, 'f', 0, 64)
 }
 
-// withMaterialize writes the block with materialize.
+// withMaterialize writes the block as YAML, with the key materialize.
 func (b consentBlock) withMaterialize() string {
-	var every []string
+	var linkTexts []string
 	for _, link := range b.subjectLinks {
 		var pairs []string
 		for _, pair := range link.pairs {
 			pairs = append(pairs, yamlWord(pair.Column)+": "+yamlWord(pair.From))
 		}
-		every = append(every, fmt.Sprintf("%s: { %s }", yamlWord(link.table), strings.Join(pairs, ", ")))
+		linkTexts = append(linkTexts, fmt.Sprintf("%s: { %s }", yamlWord(link.table), strings.Join(pairs, ", ")))
 	}
-	line := fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s", strings.Join(every, ", "), yamlWord(b.status),
+	line := fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s", strings.Join(linkTexts, ", "), yamlWord(b.status),
 		yamlWord(b.is))
 	if b.expires != "" {
 		line += ", expires: " + yamlWord(b.expires)

@@ -65,7 +65,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 	return l.whyFactsFail(b, row)
 }
 
-// alwaysHolds tells whether a block holds for every row, apart from NULL.
+// alwaysHolds tells whether a block holds for every row, if its columns are not NULL.
 func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	holds := func(part block) bool { return l.alwaysHolds(part, row) }
 	switch b := b.(type) {
@@ -81,15 +81,15 @@ func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	return false
 }
 
-// fact says that a column is a word, is not a word, or is NULL.
+// fact says about a column that it is a word, is not a word, or is NULL.
 type fact struct {
 	place
 	column, word string
 	not, null    bool
 }
 
-// facts returns the facts of a block that is a conjunction, as far as they are understood.
-func (l *linter) facts(b block, row *catalog.Relation) []fact {
+// factsOf returns the facts that a conjunction of conditions states, as far as the linter understands them.
+func (l *linter) factsOf(b block, row *catalog.Relation) []fact {
 	switch b := b.(type) {
 	case statusBlock:
 		return []fact{{place: b.isAt, column: b.column, word: b.is}}
@@ -135,9 +135,9 @@ func expressionFacts(at place, e predicate.Expr) []fact {
 	return nil
 }
 
-// whyFactsFail returns why the facts of a block are impossible.
+// whyFactsFail returns why the facts that a block states cannot hold.
 func (l *linter) whyFactsFail(b block, row *catalog.Relation) *reason {
-	facts := l.facts(b, row)
+	facts := l.factsOf(b, row)
 	for _, f := range facts {
 		column := row.Column(f.column)
 		switch {
@@ -153,7 +153,7 @@ func (l *linter) whyFactsFail(b block, row *catalog.Relation) *reason {
 	return contradictingFacts(facts, row)
 }
 
-// whyNeverWord returns why a column is never that word.
+// whyNeverWord returns why a column never holds a word.
 func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) *reason {
 	column := r.Column(name)
 	if column == nil {
@@ -181,11 +181,11 @@ func quotedList(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// whyContradiction looks for two blocks that exclude each other.
+// whyContradiction looks for two blocks of a list that exclude each other.
 func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *reason {
 	var facts []fact
 	for i, part := range parts {
-		facts = append(facts, l.facts(part, row)...)
+		facts = append(facts, l.factsOf(part, row)...)
 		for _, other := range parts[:i] {
 			if l.negates(part, other, row) || l.negates(other, part, row) {
 				return &reason{part.At(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.At().Line,
@@ -196,7 +196,7 @@ func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *reason 
 	return contradictingFacts(facts, row)
 }
 
-// negates tells whether a is the negation of b.
+// negates tells whether block a is the negation of block b.
 func (l *linter) negates(a, b block, row *catalog.Relation) bool {
 	n, ok := a.(notBlock)
 	return ok && n.part != nil && l.meaningText(n.part, row) == l.meaningText(b, row)

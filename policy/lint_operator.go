@@ -20,7 +20,7 @@ func (l *linter) checkOperators() {
 	for _, o := range l.snap.Operators() {
 		of := owner{o.Extension, o.Name.Schema}
 		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
-			!l.context.IsUnknownOperator(o) || l.policy.OperatorsOf(o.Extension) {
+			!l.context.IsUnknownOperator(o) || l.policy.PermitsOperatorsOf(o.Extension) {
 			continue
 		}
 		if names[of] == nil {

@@ -25,7 +25,7 @@ func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *reason {
 	return nil
 }
 
-// whyAlwaysRevoked returns why every record counts as revoked: its revocation time is never NULL.
+// whyAlwaysRevoked returns why every record counts as revoked: the column with its revocation time is never NULL.
 func whyAlwaysRevoked(at place, record *catalog.Relation, name string) *reason {
 	if column := record.Column(name); column != nil && column.NotNull && column.Type != "boolean" {
 		return &reason{at, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name, name)}
@@ -49,7 +49,7 @@ func (l *linter) whyRecordNever(b consentBlock) *reason {
 	return l.whyNever(allBlock{place: decl.place, parts: decl.where}, record)
 }
 
-// alwaysHasSubject tells whether every row has a subject who must consent, and who is not the caller.
+// alwaysHasSubject tells whether every row has a subject who must consent and who is not the caller.
 func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
 	n, ok := l.meaningOf(b, row).(predicate.Recorded)
 	if !ok || len(n.But) > 0 || len(n.Steps) > 0 || n.Subject == "" {
@@ -59,7 +59,7 @@ func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
 	return column != nil && column.NotNull
 }
 
-// tableNamed finds a table by its name. The policy compiles, so that errors are known already.
+// tableNamed finds a table by its name. The whole policy has compiled, so the errors are known already.
 func (l *linter) tableNamed(at place, name string) *catalog.Relation {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
@@ -94,9 +94,9 @@ func (l *linter) checkAggregate(t *policyTable) {
 		return
 	}
 	if _, open := decl.rows.(openBlock); open {
-		return // Compile warns of it
+		return // Compile warns of this case
 	}
-	taken := l.meanings(flatten(decl.rows, false), t.relation)
+	taken := l.meaningTexts(flatten(decl.rows, false), t.relation)
 	for _, part := range flatten(t.decl.rows, false) {
 		switch part.(type) {
 		case ownBlock, tenantBlock:

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkRule looks in every list of a rule for redundant blocks.
+// checkRule looks for redundant blocks in every list of a rule.
 func (l *linter) checkRule(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -22,7 +22,7 @@ func (l *linter) checkRule(b block, row *catalog.Relation) {
 }
 
 func (l *linter) checkAll(parts []block, row *catalog.Relation) {
-	meanings := l.meanings(parts, row)
+	meanings := l.meaningTexts(parts, row)
 	for i, part := range parts {
 		l.checkRule(part, row)
 		if _, open := part.(openBlock); open && len(parts) > 1 {
@@ -47,7 +47,7 @@ func (l *linter) checkAll(parts []block, row *catalog.Relation) {
 	}
 }
 
-// checkCoveredNot warns of `not: { status: … }` beside a status with another word.
+// checkCoveredNot warns of `not: { status: … }` in a list with another status of the column, which implies it.
 func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relation) {
 	n, ok := part.(notBlock)
 	if !ok {
@@ -66,7 +66,7 @@ func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relatio
 }
 
 func (l *linter) checkAny(parts []block, row *catalog.Relation) {
-	meanings := l.meanings(parts, row)
+	meanings := l.meaningTexts(parts, row)
 	possible := slices.ContainsFunc(parts, func(part block) bool { return l.whyNever(part, row) == nil })
 	for i, part := range parts {
 		l.checkRule(part, row)
@@ -96,7 +96,7 @@ func (l *linter) checkAny(parts []block, row *catalog.Relation) {
 	}
 }
 
-// checkNot warns of a negation that holds for every row: a misspelt word in it shows rows.
+// checkNot warns of a negation that holds for every row: if a word in it is misspelt, it shows rows.
 func (l *linter) checkNot(b notBlock, row *catalog.Relation) {
 	if b.part == nil {
 		return
@@ -113,7 +113,7 @@ func (l *linter) checkNot(b notBlock, row *catalog.Relation) {
 	}
 }
 
-// checkSubjects warns of a consent that nobody can give.
+// checkSubjects warns of a consent that no subject can give.
 func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 	if w := l.whyRecordNever(b); w != nil && !l.alwaysHasSubject(b, row) {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
@@ -127,7 +127,7 @@ func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 	}
 }
 
-func (l *linter) meanings(parts []block, row *catalog.Relation) []string {
+func (l *linter) meaningTexts(parts []block, row *catalog.Relation) []string {
 	out := make([]string, 0, len(parts))
 	for _, part := range parts {
 		out = append(out, l.meaningText(part, row))

@@ -13,7 +13,7 @@ import (
 // have rights on them in the database, a listed table refers to them, or they are views of listed tables.
 func (l *linter) checkUnlisted() {
 	for _, g := range l.context.Grants {
-		if !l.listsRelation(g.Relation) {
+		if !l.isListed(g.Relation) {
 			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.To) + ";"
 			if g.To != "PUBLIC" {
 				suggestion = "pgconsent migrate takes it away where the policy listed it until now; else " + suggestion
@@ -29,13 +29,14 @@ func (l *linter) checkUnlisted() {
 		for _, key := range t.relation.ForeignKeys {
 			shown := t.decl.columns == nil ||
 				slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return slices.Contains(key.Columns, d.Name) })
-			if shown && !l.listsRelation(key.Target) && near[key.Target] == "" {
+			if shown && !l.isListed(key.Target) && near[key.Target] == "" {
 				near[key.Target] = fmt.Sprintf("%s (%s.%s refers to it)", key.Target, name, strings.Join(key.Columns, ", "))
 			}
 		}
 	}
 	for _, r := range l.snap.Relations() {
-		if r.Kind != catalog.View || isSystemSchema(r.Name.Schema) || r.Extension != "" || l.listsRelation(r.Name) || len(r.Reads) == 0 {
+		if r.Kind != catalog.View || isSystemSchema(r.Name.Schema) || r.Extension != "" || l.isListed(r.Name) ||
+			len(r.Reads) == 0 {
 			continue
 		}
 		if !slices.ContainsFunc(r.Reads, func(read catalog.Read) bool { return l.tables[read.Relation] == nil }) {
@@ -48,8 +49,8 @@ func (l *linter) checkUnlisted() {
 	}
 }
 
-// listsRelation tells whether the policy lists a relation, or a table of which it is a part.
-func (l *linter) listsRelation(n catalog.Name) bool {
+// isListed tells whether the policy lists a relation, or a table of which the relation is a part.
+func (l *linter) isListed(n catalog.Name) bool {
 	if isSystemSchema(n.Schema) || l.tables[n] != nil {
 		return true
 	}
@@ -59,7 +60,7 @@ func (l *linter) listsRelation(n catalog.Name) bool {
 	return l.policy.hasChild(n)
 }
 
-// tablesPlace is the place of the first table.
+// tablesPlace returns the place of the policy's first table.
 func (l *linter) tablesPlace() place {
 	for _, t := range l.doc.tables {
 		return t.place
@@ -67,7 +68,7 @@ func (l *linter) tablesPlace() place {
 	return l.filePlace()
 }
 
-// filePlace is the policy's first file, for warnings without a better place.
+// filePlace returns the beginning of the policy's first file, for warnings without a better place.
 func (l *linter) filePlace() place {
 	for _, a := range l.doc.attributes {
 		return place{File: a.File}

@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkDeletes warns of a check beside delete. The check is about the row as it will be, and a deleted row will not be.
+// checkDeletes warns of the key check beside delete alone. The check is about the row after the write, and a deleted
+// row is gone.
 func (l *linter) checkDeletes(t *policyTable) {
 	w := t.decl.write
 	if w == nil || w.check == nil || !slices.ContainsFunc(w.commands, func(d wordDecl) bool { return d.text == "delete" }) {
@@ -26,8 +27,8 @@ func (l *linter) checkDeletes(t *policyTable) {
 	}
 }
 
-// checkParts warns of a partition or child with a rule of its own, if a parent is listed, too: through the parent the
-// rows show by the parent's rule.
+// checkParts warns of a partition or inheritance child with a rule of its own whose parent is listed, too: through the
+// parent, agents see the rows by the parent's rule.
 func (l *linter) checkParts(t *policyTable) {
 	own := l.ruleForPart(t, t.relation)
 	seen := map[catalog.Name]bool{}
@@ -51,7 +52,7 @@ func (l *linter) checkParts(t *policyTable) {
 	ascend(t.relation)
 }
 
-// ruleForPart is the rule of a table with the name of a part of it.
+// ruleForPart returns the text of the rule of a table with a partition's name in place of the table's.
 func (l *linter) ruleForPart(t *policyTable, part *catalog.Relation) string {
 	return strings.ReplaceAll(l.meaningText(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
 		catalog.QuoteIdent(part.Name.Name)+".")

@@ -18,17 +18,17 @@ const (
 	maxFiles     = 500
 )
 
-// Load reads a policy from a file or a folder, and the files that these include. In a folder it reads every .yaml and
-// .yml file, except those named *_test. An error is of type [Errors] if the policy is wrong.
+// Load reads a policy from a file or a folder, with the files that these include. In a folder it reads every .yaml and
+// .yml file, except files named *_test. The error is of type [Errors] if the policy is wrong.
 func Load(path string) (*Document, error) {
 	doc, _, err := LoadWatched(path)
 	return doc, err
 }
 
-// LoadWatched is Load, and returns a watch of all files and folders that it read, also beside an error.
+// LoadWatched is [Load], and also returns a [Watch] of all files and folders that it read, even with an error.
 func LoadWatched(path string) (*Document, *Watch, error) {
 	l := newLoader()
-	l.watch.note(path)
+	l.watch.noteState(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, l.watch, fmt.Errorf("read the policy: %w", err)
@@ -37,7 +37,7 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 	files := []string{path}
 	if info.IsDir() {
 		l.rootFolder = path
-		if files, err = l.folder(path); err != nil {
+		if files, err = l.listFolder(path); err != nil {
 			return nil, l.watch, err
 		}
 		if len(files) == 0 {
@@ -45,7 +45,7 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 		}
 	}
 	for _, file := range files {
-		if err := l.file(file, nil); err != nil {
+		if err := l.readFile(file, nil); err != nil {
 			return nil, l.watch, err
 		}
 	}
@@ -56,16 +56,16 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 // loader reads the files of a policy, each once.
 type loader struct {
 	*documentDecoder
-	rootFolder string // included files must be beneath it
-	files      int
-	done       map[string]bool // the files that are read already, by path without symbolic links
+	rootFolder string // the policy's folder; included files must be beneath it
+	fileCount  int
+	readPaths  map[string]bool // the files that are read already, by their paths without symbolic links
 	watch      *Watch
 }
 
 func newLoader() *loader {
 	return &loader{
-		documentDecoder: newDocumentDecoder(&Document{blocks: map[place]string{}}),
-		done:            map[string]bool{}, watch: &Watch{seen: map[string]string{}},
+		documentDecoder: newDocumentDecoder(&Document{blockNames: map[place]string{}}),
+		readPaths:       map[string]bool{}, watch: &Watch{seen: map[string]string{}},
 	}
 }
 
@@ -76,9 +76,9 @@ func (l *loader) document() (*Document, error) {
 	return l.doc, nil
 }
 
-// folder returns the policy files of a folder.
-func (l *loader) folder(dir string) ([]string, error) {
-	l.watch.note(dir)
+// listFolder returns the policy files in a folder.
+func (l *loader) listFolder(dir string) ([]string, error) {
+	l.watch.noteState(dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
@@ -93,37 +93,39 @@ func (l *loader) folder(dir string) ([]string, error) {
 	return files, nil
 }
 
-// isPolicy tells by a file's name whether it belongs to the policy.
+// isPolicy tells by the name of a file whether the file belongs to the policy.
 func isPolicy(name string) bool {
 	ext := filepath.Ext(name)
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasSuffix(strings.TrimSuffix(name, ext), "_test") &&
 		!strings.HasPrefix(name, ".")
 }
 
-// file reads a file and the files that it includes. chain are the files on the way to it.
-func (l *loader) file(path string, chain []string) error {
+// readFile reads a file and the files that it includes. chain are the files that include each other on the way to this
+// one.
+func (l *loader) readFile(path string, chain []string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("read the policy: %w", err)
 	}
-	if l.done[real] {
+	if l.readPaths[real] {
 		return nil
 	}
-	l.done[real] = true
-	if l.files++; l.files > maxFiles {
+	l.readPaths[real] = true
+	if l.fileCount++; l.fileCount > maxFiles {
 		return Errors{{File: path, Message: fmt.Sprintf("the policy has more than %d files", maxFiles)}}
 	}
-	l.watch.note(path)
+	l.watch.noteState(path)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the policy: %w", err)
 	}
-	l.read(path, data, append(slices.Clone(chain), real))
+	l.decodeData(path, data, append(slices.Clone(chain), real))
 	return nil
 }
 
-// read decodes a file, then the files that it includes. A policy from memory has no chain, and includes no files.
-func (l *loader) read(file string, data []byte, chain []string) {
+// decodeData decodes the text of a file, then the files that it includes. A policy from memory has no chain, and
+// includes no files.
+func (l *loader) decodeData(file string, data []byte, chain []string) {
 	if len(data) > maxFileBytes {
 		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFileBytes)
 		return
@@ -144,16 +146,16 @@ func (l *loader) read(file string, data []byte, chain []string) {
 			l.fail(w.place, "", "only a file can include others")
 			continue
 		}
-		l.follow(w, filepath.Dir(file), chain)
+		l.readIncluded(w, filepath.Dir(file), chain)
 	}
 }
 
-// decodeInclude notes the paths and patterns of a file.
-func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.words(n, "include") }
+// decodeInclude notes the paths and patterns in the include list of a file.
+func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.decodeWords(n, "include") }
 
-// follow reads the files that an entry of include names.
-func (l *loader) follow(w wordDecl, dir string, chain []string) {
-	if filepath.IsAbs(w.text) || !filepath.IsLocal(filepath.Clean(w.text)) && !l.within(filepath.Join(dir, w.text)) {
+// readIncluded reads the files that an entry of include names.
+func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
+	if filepath.IsAbs(w.text) || !filepath.IsLocal(filepath.Clean(w.text)) && !l.isInFolder(filepath.Join(dir, w.text)) {
 		l.fail(w.place, "name it relative to this file, beneath "+l.rootFolder, "%q leads out of the policy's folder", w.text)
 		return
 	}
@@ -165,7 +167,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 	}
 	for below := filepath.Dir(pattern); ; below = filepath.Dir(below) {
 		if !strings.ContainsAny(below, "*?[") {
-			l.watch.note(below)
+			l.watch.noteState(below)
 			break
 		}
 	}
@@ -176,7 +178,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 		case err != nil:
 			l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case info.IsDir():
-			inside, err := l.folder(path)
+			inside, err := l.listFolder(path)
 			if err != nil {
 				l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
@@ -193,7 +195,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 		switch i := slices.Index(chain, real); {
 		case err != nil:
 			l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
-		case !l.within(path):
+		case !l.isInFolder(path):
 			l.fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.text)
 		case i >= 0:
 			var circle []string
@@ -202,15 +204,15 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 			}
 			l.fail(w.place, "let one of them include the others", "include goes round in a circle: %s", strings.Join(circle, " → "))
 		default:
-			if err := l.file(path, chain); err != nil {
+			if err := l.readFile(path, chain); err != nil {
 				l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
 		}
 	}
 }
 
-// within tells whether a path is beneath the policy's folder. It resolves symbolic links as far as the path exists.
-func (l *loader) within(path string) bool {
+// isInFolder tells whether a path is beneath the policy's folder. It resolves symbolic links as far as the path exists.
+func (l *loader) isInFolder(path string) bool {
 	root, err := filepath.EvalSymlinks(l.rootFolder)
 	if err != nil {
 		return false
@@ -224,7 +226,7 @@ func (l *loader) within(path string) bool {
 	return err == nil && filepath.IsLocal(relative)
 }
 
-// withoutPath is an error's text without the path, which the message has already.
+// withoutPath returns the text of an error without the path, which the message has already.
 func withoutPath(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

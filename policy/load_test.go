@@ -122,7 +122,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if w.Changed() {
+		if w.HasChanged() {
 			t.Error("nothing has changed")
 		}
 	}
@@ -135,10 +135,10 @@ func TestWatch(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if w.Changed() {
+		if w.HasChanged() {
 			t.Error("a change counts when nothing more has changed since")
 		}
-		if !w.Changed() {
+		if !w.HasChanged() {
 			t.Error("a change was not seen")
 		}
 		if _, w, _ = policy.LoadWatched(dir); w == nil {

@@ -8,34 +8,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// decodeObserve reads `observe: true` or `observe: false` of a table.
+// decodeObserve reads the key observe of a table: `observe: true` or `observe: false`.
 func (d *tableDecoder) decodeObserve(decl *tableDecl, n *node) {
-	if !d.expect(n, yamlfile.Scalar, "observe") {
+	if !d.requireKind(n, yamlfile.Scalar, "observe") {
 		return
 	}
 	switch n.Value {
 	case "true":
 		decl.observe = &n.Place
 	case "false":
-		decl.enforce = true
+		decl.neverObserve = true
 	default:
 		d.fail(n.Place, "", "observe is true or false")
 	}
 }
 
-// openObserved replaces tables that are only observed by open ones. Rules of other tables that refer to them stay as
-// they are written.
+// openObserved replaces tables that are only observed by tables without a rule. Rules of other tables that refer to
+// them stay as they are.
 func (c *compiler) openObserved(p *Policy) {
 	for i, t := range p.tables {
 		decl := c.tables[t.Relation.Name].decl
 		switch {
-		case decl.observe == nil && (!c.doc.observe || decl.enforce):
+		case decl.observe == nil && (!c.doc.observe || decl.neverObserve):
 			continue
 		case t.LacksRowSecurity() && decl.observe != nil:
 			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now",
 				"%s is a %s, which cannot be observed", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
-		case t.LacksRowSecurity(): // a view with the rule protects it
+		case t.LacksRowSecurity(): // such a table has no row security; a view with its rule protects it
 			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
 		}
@@ -49,7 +49,7 @@ func (c *compiler) openObserved(p *Policy) {
 	}
 }
 
-// Observed returns the tables that the policy only observes, with the rules that enforcing it would apply.
+// Observed returns the tables that the policy only observes, with the rules that would apply if it enforced them.
 func (p *Policy) Observed() []*Table {
 	var out []*Table
 	for _, t := range p.tables {
@@ -60,8 +60,8 @@ func (p *Policy) Observed() []*Table {
 	return out
 }
 
-// Enforced returns the policy with its observed tables enforced, to tell what it would refuse and hide. Queries of
-// views and rules of partitions stay those of the active policy.
+// Enforced returns the policy with its observed tables enforced. With it, tools tell what enforcing would refuse and
+// hide. The queries of views and the rules of partitions stay those of the active policy.
 func (p *Policy) Enforced() *Policy {
 	enforced := *p
 	enforced.tables = slices.Clone(p.tables)
@@ -75,8 +75,8 @@ func (p *Policy) Enforced() *Policy {
 	return &enforced
 }
 
-// HiddenAndMasked returns those of the columns that agents would not see, and those that would be masked. nil columns
-// mean all.
+// HiddenAndMasked returns which of the columns would be hidden from agents, and which would be masked. nil columns mean
+// all.
 func (t *Table) HiddenAndMasked(columns []string) (hidden, masked []string) {
 	if t.Columns == nil {
 		return nil, nil
@@ -91,7 +91,7 @@ func (t *Table) HiddenAndMasked(columns []string) (hidden, masked []string) {
 		switch {
 		case i < 0:
 			hidden = append(hidden, name)
-		case !t.Columns.Columns[i].Plain():
+		case !t.Columns.Columns[i].IsPlain():
 			masked = append(masked, name)
 		}
 	}

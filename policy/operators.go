@@ -4,14 +4,17 @@ import (
 	"slices"
 )
 
-// OperatorsOf tells whether the policy permits the operators of an extension.
-func (p *Policy) OperatorsOf(extension string) bool { return slices.Contains(p.operators, extension) }
+// PermitsOperatorsOf tells whether the policy permits the operators of an extension.
+func (p *Policy) PermitsOperatorsOf(extension string) bool {
+	return slices.Contains(p.operatorExtensions, extension)
+}
 
-// Operators returns the extensions that pgconsent does not know and whose operators the policy permits, sorted.
-func (p *Policy) Operators() []string { return p.operators }
+// OperatorExtensions returns the extensions that pgconsent does not know and whose operators the policy permits,
+// sorted.
+func (p *Policy) OperatorExtensions() []string { return p.operatorExtensions }
 
-// operators compiles the extensions whose operators the policy permits.
-func (c *compiler) operators(decls []wordDecl) []string {
+// compileOperators checks the extensions whose operators the policy permits, and returns them sorted.
+func (c *compiler) compileOperators(decls []wordDecl) []string {
 	var installed, out []string
 	for _, o := range c.snap.Operators() {
 		if o.Extension != "" && !slices.Contains(installed, o.Extension) {

@@ -22,17 +22,17 @@ import (
 
 // Policy is a compiled policy. It is immutable and safe for concurrent use.
 type Policy struct {
-	version    string
-	tables     []*Table
-	functions  []*Function
-	operators  []string // names of extensions
-	channels   []string // the channels that agents may name in LISTEN and NOTIFY, sorted
-	views      []*View
-	children   []*Child
-	attributes []Attribute
-	live       []predicate.Live
+	version            string
+	tables             []*Table
+	functions          []*Function
+	operatorExtensions []string // names of the extensions whose operators agents may use
+	channels           []string // the channels that agents may use in LISTEN and NOTIFY, sorted
+	views              []*View
+	children           []*Child
+	attributes         []Attribute
+	live               []predicate.Live
 
-	expressions map[string]string // the text of each attribute's expression
+	attributeExpressions map[string]string // the text of the expression of each attribute that has one
 
 	limits   []Limit
 	reminder *ReminderAttributes
@@ -42,16 +42,16 @@ type Policy struct {
 	derivations []Derivation
 	cascades    []Cascade
 
-	tableIndex    map[catalog.Name]*Table
-	functionIndex map[catalog.Name]*Function
-	warnings      []*Error
-	withheld      []*Error
-	disclosures   []*Error
+	tableIndex     map[catalog.Name]*Table
+	functionIndex  map[catalog.Name]*Function
+	warnings       []*Error
+	withheldWrites []*Error // the warnings about listed writes that agents do not get
+	disclosures    []*Error
 
 	privacy *Privacy
 	sources *Sources
 
-	objects    map[catalog.Name]*Object // the objects, also by the names of their partitions and children
+	objects    map[catalog.Name]*Object // the objects by table, also by the names of partitions and children
 	objectList []*Object
 	contracts  []*Contract
 }
@@ -60,20 +60,20 @@ type Policy struct {
 type Table struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node
-	Rule     *Rule           // Rows by blocks, with places in the file
-	Write    *Write          // nil: agents cannot write it
+	Rule     *Rule           // the blocks from which Rows was compiled, with their places in the file
+	Write    *Write          // what agents may write; nil: nothing
 	Columns  *VisibleColumns // nil: agents see every column, unchanged
 
-	Aggregate *Aggregate // nil: aggregates count only rows that show one by one
-	Lifecycle *Lifecycle // nil: rows end only by the application
+	Aggregate *Aggregate // which rows count in aggregates; nil: only rows that show one by one
+	Lifecycle *Lifecycle // how rows end; nil: only the application deletes them
 
-	// searches for the nearest rows may use an approximate index, so that hidden rows influence which visible rows they
-	// find
+	// a search for the nearest rows may use an approximate index; then hidden rows influence which visible rows it finds
 	Approximate bool
 
-	AuditKeys bool // records of statements that read it hold commitments to the keys of the rows
+	AuditKeys bool // the audit records commitments to the keys of the rows that statements read
 
-	Observed *Table // the table as enforcing it would make it; this one is open. nil: the table is enforced
+	// the table as it would be if its rule were enforced; this value has no rule then. nil: the table is enforced
+	Observed *Table
 }
 
 // LacksRowSecurity tells whether the relation is a materialised view or a foreign table. Agents have no right on it,
@@ -84,8 +84,8 @@ func lacksRowSecurity(r *catalog.Relation) bool {
 	return r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
 }
 
-// Visible is the table without the columns that are hidden from agents.
-func (t *Table) Visible() *catalog.Relation {
+// VisibleRelation returns the table's relation without the columns that are hidden from agents.
+func (t *Table) VisibleRelation() *catalog.Relation {
 	if t.Columns == nil {
 		return t.Relation
 	}
@@ -93,39 +93,40 @@ func (t *Table) Visible() *catalog.Relation {
 	visible.Columns = nil
 	for _, c := range t.Columns.Columns {
 		column := *t.Relation.Column(c.Name)
-		column.NotNull = column.NotNull && c.Plain()
+		column.NotNull = column.NotNull && c.IsPlain()
 		visible.Columns = append(visible.Columns, column)
 	}
 	return &visible
 }
 
-// VisibleByKey is the table for statements that fetch it by key: with the columns that exist by key only.
-func (t *Table) VisibleByKey() *catalog.Relation {
-	keyed := *t.Visible()
+// VisibleRelationByKey returns the relation for statements that fetch rows by key: it has the columns that exist by key
+// only.
+func (t *Table) VisibleRelationByKey() *catalog.Relation {
+	keyed := *t.VisibleRelation()
 	keyed.Columns = nil
 	for _, c := range t.Columns.ByKey.AllColumns {
 		column := *t.Relation.Column(c.Name)
-		column.NotNull = column.NotNull && c.Plain()
+		column.NotNull = column.NotNull && c.IsPlain()
 		keyed.Columns = append(keyed.Columns, column)
 	}
 	return &keyed
 }
 
-// View is a view that agents may read, or that such a view reads. Agents read a copy that runs with their own rights.
+// View is a view that agents may read, or that another such view reads. Agents read a copy of it that runs with their
+// own rights.
 type View struct {
 	Relation *catalog.Relation
-	Listed   bool           // agents may name it
-	Tables   []catalog.Name // the tables that it reads, also through other views; sorted
+	Listed   bool           // agents may name the view in statements
+	Tables   []catalog.Name // the tables that the view reads, also through other views; sorted
 
-	// The queries of the copies: Query has no predicates and relies on row security; FilteredQuery has the predicates
-	// of its tables.
+	// The queries of the copies. Query has no predicates and relies on row security; FilteredQuery contains the predicates
+	// of the tables.
 	Query, FilteredQuery string
-	SignedQuery          string // over signed views; "" if the query has an expression that is not leak-safe
-	// PartlyFiltered is true if some table in FilteredQuery has no predicate, for example where the query means a whole
-	// row.
+	SignedQuery          string // the query over signed views; "": the query has an expression that is not leak-safe
+	// FilteredQuery reads some table without its predicate, for example where the query uses a whole row.
 	PartlyFiltered bool
 
-	Write *Write // what agents may change through the view; nil: nothing. The table has the conditions and stamps
+	Write *Write // what agents may change through the view; nil: nothing. The view's table has the conditions and stamps
 }
 
 // Function is a function that agents may call.
@@ -133,31 +134,32 @@ type Function struct {
 	Name      catalog.Name
 	Overloads []*catalog.Function
 	Pins      []Pin
-	Reads     []FunctionReads // what the policy declares that the function reads; nil: nothing is declared
-	Tool      *Tool           // its tool of MCP; nil: it has none
+	// the tables that the function reads, as the policy declares; nil: the policy declares nothing
+	Reads []FunctionReads
+	Tool  *Tool // the MCP tool that publishes the function; nil: there is none
 }
 
-// Pin fixes an argument of a function, whatever the caller passes, by name or by position.
+// Pin fixes the value of an argument of a function, whatever the caller passes, by name or by position.
 type Pin struct {
 	Arg   string
-	Value string // a SQL literal with a qualified cast: 'true'::pg_catalog.bool
+	Value string // a SQL literal with a cast to a qualified type: 'true'::pg_catalog.bool
 }
 
-// Attribute is a fact about a session, with which rules compare rows.
+// Attribute is a fact about a session with which rules compare rows.
 type Attribute struct {
 	Name   string
 	Type   string // the type as the policy writes it, such as uuid, text or bigint
 	Source string // credential, set, query or expression
 
-	Optional bool   // a session may lack it: then predicates hide the rows that need it
-	Setting  string // the setting, in lower case, by which the session claims a value of an attribute with the source set
-	Audit    Recording
+	Optional bool   // a session may have no value of it: then predicates hide the rows that need the value
+	Setting  string // for the source set: the setting, in lower case, by which the session claims a value
+	Audit    AuditForm
 }
 
-// Live tells whether the database computes the attribute for each statement.
-func (a Attribute) Live() bool { return a.Source != sourceCredential }
+// IsLive tells whether the database computes the attribute anew for each statement.
+func (a Attribute) IsLive() bool { return a.Source != sourceCredential }
 
-// Version is a hash of the policy's meaning.
+// Version returns a hash of what the policy means.
 func (p *Policy) Version() string { return p.version }
 
 // Table returns the table of that name.
@@ -207,10 +209,11 @@ func (p *Policy) Attribute(name string) (Attribute, bool) {
 // Attributes returns every attribute, sorted by name.
 func (p *Policy) Attributes() []Attribute { return p.attributes }
 
-// Live returns the attributes that the database computes for each statement. None of them needs a later one.
-func (p *Policy) Live() []predicate.Live { return p.live }
+// LiveAttributes returns the attributes that the database computes for each statement, in an order in which none needs
+// a later one.
+func (p *Policy) LiveAttributes() []predicate.Live { return p.live }
 
-// Settings returns the settings in which sessions claim attributes, with the name of each attribute.
+// Settings returns the settings in which sessions claim values of attributes, each with the name of its attribute.
 func (p *Policy) Settings() map[string]string {
 	out := map[string]string{}
 	for _, a := range p.attributes {
@@ -221,13 +224,13 @@ func (p *Policy) Settings() map[string]string {
 	return out
 }
 
-// Warnings are the warnings of the compilation. [Lint] has more.
+// Warnings returns the warnings of the compilation. [Lint] finds more.
 func (p *Policy) Warnings() []*Error { return p.warnings }
 
-// Withheld are the warnings about writes that the policy lists and agents are not given.
-func (p *Policy) Withheld() []*Error { return p.withheld }
+// WithheldWrites returns the warnings about writes that the policy lists and that agents do not get.
+func (p *Policy) WithheldWrites() []*Error { return p.withheldWrites }
 
-// WriteDisclosures are the warnings about what agents learn of hidden rows by their writes.
+// WriteDisclosures returns the warnings about what agents learn of hidden rows from the outcome of their writes.
 func (p *Policy) WriteDisclosures() []*Error { return p.disclosures }
 
 func compareNames(a, b catalog.Name) int {

@@ -10,56 +10,56 @@ import (
 // privacyCompiler compiles the section privacy.
 type privacyCompiler struct{ *resolver }
 
-// compile compiles the section when every table is known.
+// compile compiles the section. All tables must be compiled before.
 func (c *privacyCompiler) compile(p *Policy) *Privacy {
 	decl := c.doc.privacy
 	if decl == nil {
 		return nil
 	}
-	out := &Privacy{Entity: decl.entity.text, Context: decl.context.text, All: decl.all}
-	c.callers(decl, out)
-	c.memoryTables(p, decl, out)
+	out := &Privacy{CallerAttribute: decl.entity.text, ContextAttribute: decl.context.text, EverybodyWord: decl.all}
+	c.compileCallers(decl, out)
+	c.compileMemoryTables(p, decl, out)
 	x := mappedTable{names: c.resolver, policy: p}
-	if t := x.table(decl.stores, false); t != nil {
-		out.Stores = &Stores{Relation: t, ID: x.column("id"), Owner: x.text("owner")}
+	if t := x.findTable(decl.stores, false); t != nil {
+		out.Stores = &Stores{Relation: t, ID: x.findColumn("id"), Owner: x.text("owner")}
 	}
-	if t := x.table(decl.contexts, true); t != nil {
-		out.Contexts = &Contexts{Relation: t, Store: x.column("store"), Name: x.text("name"),
+	if t := x.findTable(decl.contexts, true); t != nil {
+		out.Contexts = &Contexts{Relation: t, Store: x.findColumn("store"), Name: x.text("name"),
 			Participants: x.list("participants"), Defaults: x.list("defaults")}
 	}
-	if t := x.table(decl.consents, true); t != nil {
-		out.Consents = &Consents{Relation: t, Store: x.column("store"), Grantor: x.text("grantor"),
+	if t := x.findTable(decl.consents, true); t != nil {
+		out.Consents = &Consents{Relation: t, Store: x.findColumn("store"), Grantor: x.text("grantor"),
 			Grantee: x.text("grantee"), Scope: x.text("scope"),
-			Given: x.time("given"), Revoked: x.time("revoked"), Expires: x.time("expires"), Key: x.key()}
+			Given: x.time("given"), Revoked: x.time("revoked"), Expires: x.time("expires"), Key: x.keyColumn()}
 	}
-	if t := x.table(decl.guardians, false); t != nil {
-		out.Guardians = &Guardians{Relation: t, Store: x.column("store"), Subject: x.text("subject"),
+	if t := x.findTable(decl.guardians, false); t != nil {
+		out.Guardians = &Guardians{Relation: t, Store: x.findColumn("store"), Subject: x.text("subject"),
 			Guardian: x.text("guardian")}
 	}
-	out.Generalize = c.generalize(x, out, decl.generalize)
+	out.Generalize = c.compileGeneralize(x, out, decl.generalize)
 	c.checkMemories(p, decl, out)
 	return out
 }
 
-// callers compiles the attributes that say who a caller is and which context it has entered.
-func (c *privacyCompiler) callers(decl *privacyDecl, out *Privacy) {
-	if a := c.callerAttribute(decl.entity, "text"); a != nil && a.Source != sourceCredential {
+// compileCallers compiles the attributes that say who a caller is and which context the caller has entered.
+func (c *privacyCompiler) compileCallers(decl *privacyDecl, out *Privacy) {
+	if a := c.findCallerAttribute(decl.entity, "text"); a != nil && a.Source != sourceCredential {
 		c.fail(decl.entity.place, "name an attribute of source: credential",
 			"the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
 	}
 	for _, w := range decl.roles {
-		c.callerAttribute(w, "text", "text[]")
-		out.Roles = append(out.Roles, w.text)
+		c.findCallerAttribute(w, "text", "text[]")
+		out.RoleAttributes = append(out.RoleAttributes, w.text)
 	}
 	if decl.context.text == "" {
 		return
 	}
-	if a := c.callerAttribute(decl.context, "text"); a != nil {
+	if a := c.findCallerAttribute(decl.context, "text"); a != nil {
 		if a.Source != sourceSet {
 			c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in",
 				"the attribute %s is not one that a session can set", a.Name)
 		}
-		out.Setting = a.Setting
+		out.ContextSetting = a.Setting
 	}
 	if decl.contexts == nil {
 		c.fail(decl.context.place, "say under contexts which table has them",
@@ -67,8 +67,8 @@ func (c *privacyCompiler) callers(decl *privacyDecl, out *Privacy) {
 	}
 }
 
-// memoryTables compiles the tables of memories, each kind once.
-func (c *privacyCompiler) memoryTables(p *Policy, decl *privacyDecl, out *Privacy) {
+// compileMemoryTables compiles the tables of memories, each kind once.
+func (c *privacyCompiler) compileMemoryTables(p *Policy, decl *privacyDecl, out *Privacy) {
 	seen := map[string]place{}
 	for _, m := range decl.memories {
 		for _, k := range m.kinds {
@@ -77,14 +77,15 @@ func (c *privacyCompiler) memoryTables(p *Policy, decl *privacyDecl, out *Privac
 				continue
 			}
 			seen[k.kind] = k.place
-			if compiled := c.memories(p, m, k); compiled != nil {
+			if compiled := c.compileMemories(p, m, k); compiled != nil {
 				out.Memories = append(out.Memories, compiled)
 			}
 		}
 	}
 }
 
-// checkMemories refuses kinds of memories whose tool has another one's name, and stores of different types.
+// checkMemories refuses kinds of memories whose tools would have equal names, and stores whose keys have different
+// types.
 func (c *privacyCompiler) checkMemories(p *Policy, decl *privacyDecl, out *Privacy) {
 	for _, f := range p.functions {
 		for _, m := range out.Memories {
@@ -98,46 +99,48 @@ func (c *privacyCompiler) checkMemories(p *Policy, decl *privacyDecl, out *Priva
 		return
 	}
 	for _, m := range out.Memories {
-		c.checkSameType(decl.stores.place, m.Relation, m.Store, out.Stores.Relation, out.Stores.ID)
+		c.checkSameType(decl.stores.place, m.Relation, m.StoreColumn, out.Stores.Relation, out.Stores.ID)
 	}
 }
 
-// generalize compiles the subsection. Callers write the link with their own rights, so the policy must permit it.
-func (c *privacyCompiler) generalize(x mappedTable, p *Privacy, decl *generalizeDecl) *Generalize {
+// compileGeneralize compiles the subsection generalize. Callers write the link with their own rights, so the policy
+// must permit it.
+func (c *privacyCompiler) compileGeneralize(x mappedTable, p *Privacy, decl *generalizeDecl) *Generalize {
 	if decl == nil {
 		return nil
 	}
-	out := &Generalize{Into: p.MemoriesOf(decl.into.text)}
-	if out.Into == nil && decl.into.text != "" && len(p.Memories) > 0 {
+	out := &Generalize{BeliefKind: p.MemoriesOf(decl.into.text)}
+	if out.BeliefKind == nil && decl.into.text != "" && len(p.Memories) > 0 {
 		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s",
 			decl.into.text)
 	}
-	if t := x.table(decl.link, true); t != nil {
-		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"),
-			Kind: x.text("kind"), Note: x.text("note"), At: x.time("at")}
+	if t := x.findTable(decl.link, true); t != nil {
+		out.Link = &Link{Relation: t, Store: x.findColumn("store"), Made: x.findColumn("made"),
+			Source: x.findColumn("source"),
+			Kind:   x.text("kind"), Note: x.text("note"), At: x.time("at")}
 		x.checkInsertable(out.Link.Store, out.Link.Made, out.Link.Source, out.Link.Kind, out.Link.Note)
-		if out.Into != nil {
-			c.checkSameType(decl.link.place, t, out.Link.Store, out.Into.Relation, out.Into.Store)
-			c.checkSameType(decl.link.place, t, out.Link.Made, out.Into.Relation, out.Into.Key)
+		if out.BeliefKind != nil {
+			c.checkSameType(decl.link.place, t, out.Link.Store, out.BeliefKind.Relation, out.BeliefKind.StoreColumn)
+			c.checkSameType(decl.link.place, t, out.Link.Made, out.BeliefKind.Relation, out.BeliefKind.Key)
 		}
 		for _, m := range p.Memories {
 			c.checkSameType(decl.link.place, t, out.Link.Source, m.Relation, m.Key)
 		}
 	}
-	if t := x.table(decl.aliases, true); t != nil {
-		out.Aliases = &Aliases{Relation: t, Store: x.column("store"), Subject: x.text("subject"), Alias: x.text("alias")}
-		if out.Into != nil {
-			c.checkSameType(decl.aliases.place, t, out.Aliases.Store, out.Into.Relation, out.Into.Store)
+	if t := x.findTable(decl.aliases, true); t != nil {
+		out.Aliases = &Aliases{Relation: t, Store: x.findColumn("store"), Subject: x.text("subject"), Alias: x.text("alias")}
+		if out.BeliefKind != nil {
+			c.checkSameType(decl.aliases.place, t, out.Aliases.Store, out.BeliefKind.Relation, out.BeliefKind.StoreColumn)
 		}
 	}
-	if out.Into == nil || out.Link == nil {
-		return nil // there was an error
+	if out.BeliefKind == nil || out.Link == nil {
+		return nil // an error was reported for the table
 	}
 	return out
 }
 
-// callerAttribute checks an attribute that holds ids of the caller.
-func (c *privacyCompiler) callerAttribute(w wordDecl, types ...string) *Attribute {
+// findCallerAttribute finds and checks an attribute that holds ids of the caller.
+func (c *privacyCompiler) findCallerAttribute(w wordDecl, types ...string) *Attribute {
 	a := c.findAttribute(w.place, w.text)
 	if a != nil && !slices.Contains(types, a.Type) {
 		c.fail(w.place, "name an attribute of type "+types[0], "the attribute %s is a %s, and ids are texts", a.Name, a.Type)
@@ -153,17 +156,17 @@ func (c *privacyCompiler) checkSameType(at place, r *catalog.Relation, column st
 	}
 }
 
-func (c *privacyCompiler) memories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
+func (c *privacyCompiler) compileMemories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
 	part := m.columnMapDecl
 	part.table = k.table
 	x := mappedTable{names: c.resolver, policy: p}
-	r := x.table(&part, true)
+	r := x.findTable(&part, true)
 	if r == nil {
 		return nil
 	}
 	return &Memories{
-		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"),
-		Source: x.text("source"), ToldFrom: x.text("told"),
+		Kind: k.kind, Relation: r, Key: x.keyColumn(), StoreColumn: x.findColumn("store"), Content: x.text("content"),
+		TellerColumn: x.text("source"), ToldFromColumn: x.text("told"),
 		Subjects: x.list("subjects"), Grants: x.list("grants"), Evidence: x.list("evidence"),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
+// privacyDecl is the section privacy.
 type privacyDecl struct {
 	place
 	entity, context wordDecl
@@ -19,6 +20,7 @@ type privacyDecl struct {
 	generalize      *generalizeDecl
 }
 
+// generalizeDecl is the subsection generalize.
 type generalizeDecl struct {
 	place
 	into    wordDecl
@@ -26,18 +28,20 @@ type generalizeDecl struct {
 	aliases *columnMapDecl
 }
 
+// memoriesDecl is an entry of memories: a table with columns for all its kinds.
 type memoriesDecl struct {
 	columnMapDecl
 	kinds []kindDecl
 }
 
+// kindDecl is a kind of memories, with its place.
 type kindDecl struct {
 	place
 	kind  string
 	table wordDecl
 }
 
-// columnMapDecl maps names of the section privacy to columns of a table.
+// columnMapDecl says which columns of a table hold the parts that the section privacy names.
 type columnMapDecl struct {
 	place
 	table   wordDecl
@@ -53,16 +57,16 @@ func (d *privacyDecoder) decodePrivacy(n *node) {
 	one := func(into *wordDecl, what string) func(*node) {
 		return func(v *node) {
 			into.place = v.Place
-			d.word(&into.text, what)(v)
+			d.decodeWord(&into.text, what)(v)
 		}
 	}
-	d.fields(n, "privacy", map[string]func(*node){
+	d.decodeFields(n, "privacy", map[string]func(*node){
 		"entity":  one(&decl.entity, "entity"),
-		"roles":   func(v *node) { decl.roles = d.words(v, "roles") },
+		"roles":   func(v *node) { decl.roles = d.decodeWords(v, "roles") },
 		"context": one(&decl.context, "context"),
-		"all":     d.word(&decl.all, "all"),
+		"all":     d.decodeWord(&decl.all, "all"),
 		"memories": func(v *node) {
-			if !d.expect(v, yamlfile.List, "memories") {
+			if !d.requireKind(v, yamlfile.List, "memories") {
 				return
 			}
 			for _, item := range v.Items {
@@ -84,23 +88,23 @@ func (d *privacyDecoder) decodePrivacy(n *node) {
 		},
 		"generalize": func(v *node) { decl.generalize = d.decodeGeneralize(v) },
 	})
-	d.need(n, "privacy", "entity", "memories")
+	d.requireFields(n, "privacy", "entity", "memories")
 	d.doc.privacy = decl
 }
 
 func (d *privacyDecoder) decodeGeneralize(n *node) *generalizeDecl {
 	out := &generalizeDecl{place: n.Place}
-	d.fields(n, "generalize", map[string]func(*node){
+	d.decodeFields(n, "generalize", map[string]func(*node){
 		"into": func(v *node) {
 			out.into.place = v.Place
-			d.word(&out.into.text, "into")(v)
+			d.decodeWord(&out.into.text, "into")(v)
 		},
 		"link": func(v *node) {
 			out.link = d.decodeColumnMap(v, "link", []string{"store", "made", "source"}, "kind", "note", "at")
 		},
 		"aliases": func(v *node) { out.aliases = d.decodeColumnMap(v, "aliases", []string{"store", "subject", "alias"}) },
 	})
-	d.need(n, "generalize", "into", "link")
+	d.requireFields(n, "generalize", "into", "link")
 	return out
 }
 
@@ -108,9 +112,9 @@ var memoryColumns = []string{"store", "content", "subjects", "grants"}
 
 func (d *privacyDecoder) decodeMemories(n *node) memoriesDecl {
 	out := memoriesDecl{columnMapDecl: columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}}
-	known := d.columnMapKeys(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
+	known := d.columnMapDecoders(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
 	known["tables"] = func(v *node) {
-		if !d.expect(v, yamlfile.Mapping, "tables") {
+		if !d.requireKind(v, yamlfile.Mapping, "tables") {
 			return
 		}
 		for i, kind := range v.Keys {
@@ -118,37 +122,37 @@ func (d *privacyDecoder) decodeMemories(n *node) memoriesDecl {
 			if !attributeName.MatchString(kind) {
 				d.fail(v.KeyAt[i], "", "the kind of memories is of a-z, 0-9 and _, at most 32 long")
 			}
-			d.word(&k.table.text, "the table of "+kind)(v.Values[i])
+			d.decodeWord(&k.table.text, "the table of "+kind)(v.Values[i])
 			out.kinds = append(out.kinds, k)
 		}
 		if len(v.Keys) == 0 {
 			d.fail(v.Place, "write tables: { kind: table }", "tables is empty")
 		}
 	}
-	d.fields(n, "memories", known)
-	d.need(n, "memories", append([]string{"tables"}, memoryColumns...)...)
+	d.decodeFields(n, "memories", known)
+	d.requireFields(n, "memories", append([]string{"tables"}, memoryColumns...)...)
 	return out
 }
 
 func (d *privacyDecoder) decodeColumnMap(n *node, what string, must []string, may ...string) *columnMapDecl {
 	out := &columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}
-	known := d.columnMapKeys(out, append(slices.Clone(must), may...))
+	known := d.columnMapDecoders(out, append(slices.Clone(must), may...))
 	known["table"] = func(v *node) {
 		out.table.place = v.Place
-		d.word(&out.table.text, "table")(v)
+		d.decodeWord(&out.table.text, "table")(v)
 	}
-	d.fields(n, what, known)
-	d.need(n, what, append([]string{"table"}, must...)...)
+	d.decodeFields(n, what, known)
+	d.requireFields(n, what, append([]string{"table"}, must...)...)
 	return out
 }
 
-// columnMapKeys reads columns by the names of the section.
-func (d *privacyDecoder) columnMapKeys(into *columnMapDecl, names []string) map[string]func(*node) {
+// columnMapDecoders returns decoders that read a column for each name of the section.
+func (d *privacyDecoder) columnMapDecoders(into *columnMapDecl, names []string) map[string]func(*node) {
 	known := map[string]func(*node){}
 	for _, name := range names {
 		known[name] = func(v *node) {
 			w := wordDecl{place: v.Place}
-			d.word(&w.text, name)(v)
+			d.decodeWord(&w.text, name)(v)
 			into.columns[name] = w
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// mappedTable reads a column map.
+// mappedTable resolves the table and the columns of a column map.
 type mappedTable struct {
 	names       *resolver
 	policy      *Policy
@@ -16,8 +16,8 @@ type mappedTable struct {
 	policyTable *Table
 }
 
-// table finds the map's table. used: callers read it with their own rights, so the policy must list it.
-func (x *mappedTable) table(decl *columnMapDecl, used bool) *catalog.Relation {
+// findTable finds the map's table. If used is true, callers read it with their own rights, so the policy must list it.
+func (x *mappedTable) findTable(decl *columnMapDecl, used bool) *catalog.Relation {
 	if decl == nil || decl.table.text == "" {
 		return nil
 	}
@@ -33,21 +33,21 @@ func (x *mappedTable) table(decl *columnMapDecl, used bool) *catalog.Relation {
 	return x.relation
 }
 
-// column returns the column that the policy names for one part of a record, after a check that callers see it unmasked;
-// "": the policy names none.
-func (x *mappedTable) column(name string) string {
+// findColumn returns the column that the policy names for one part of a record, and checks that callers see it
+// unmasked; "": the policy names none.
+func (x *mappedTable) findColumn(name string) string {
 	w, ok := x.decl.columns[name]
-	if !ok || w.text == "" || x.names.ruleColumn(w.place, x.relation, w.text) == nil {
+	if !ok || w.text == "" || x.names.findRuleColumn(w.place, x.relation, w.text) == nil {
 		return ""
 	}
-	if x.policyTable != nil && x.policyTable.Columns != nil && !x.policyTable.Columns.Plain(w.text) {
+	if x.policyTable != nil && x.policyTable.Columns != nil && !x.policyTable.Columns.IsPlain(w.text) {
 		x.names.fail(w.place, "allow it under columns", "agents do not see %s.%s as it is", x.relation.Name, w.text)
 		return ""
 	}
 	return w.text
 }
 
-// checkInsertable checks that callers may write a row with these columns.
+// checkInsertable checks that callers may insert a row with values in these columns.
 func (x *mappedTable) checkInsertable(columns ...string) {
 	w := x.policyTable.Write
 	if !w.Allows("INSERT") {
@@ -62,7 +62,7 @@ func (x *mappedTable) checkInsertable(columns ...string) {
 }
 
 func (x *mappedTable) text(name string) string {
-	column := x.column(name)
+	column := x.findColumn(name)
 	if column == "" {
 		return ""
 	}
@@ -75,7 +75,7 @@ func (x *mappedTable) text(name string) string {
 }
 
 func (x *mappedTable) time(name string) string {
-	column := x.column(name)
+	column := x.findColumn(name)
 	if column == "" {
 		return ""
 	}
@@ -88,12 +88,12 @@ func (x *mappedTable) time(name string) string {
 }
 
 func (x *mappedTable) list(name string) predicate.List {
-	column := x.column(name)
+	column := x.findColumn(name)
 	if column == "" {
 		return predicate.List{}
 	}
 	at := x.decl.columns[name].place
-	list, elements, ok := x.names.idList(at, x.relation, column)
+	list, elements, ok := x.names.findIDList(at, x.relation, column)
 	if ok && elements != "text" {
 		x.names.fail(at, "name a text[], or a JSON array in a jsonb, json or text column",
 			"%s.%s is a %s: ids are texts here", x.relation.Name, column, x.relation.Column(column).Type)
@@ -101,8 +101,8 @@ func (x *mappedTable) list(name string) predicate.List {
 	return list
 }
 
-// key is the only column of the primary key.
-func (x *mappedTable) key() string {
+// keyColumn returns the only column of the primary key.
+func (x *mappedTable) keyColumn() string {
 	if len(x.relation.PrimaryKey) != 1 {
 		x.names.fail(x.decl.table.place, "give it a primary key of one column", "no id names a row of %s", x.relation.Name)
 		return ""

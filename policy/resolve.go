@@ -8,18 +8,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// resolver finds what names of a document mean: tables, columns and types of the database, and the attributes and
-// tables that the document declares.
+// resolver finds what the names in a document mean: tables, columns and types of the database, and the attributes and
+// tables that the document itself declares.
 type resolver struct {
 	*diagnostics
 	doc        *Document
 	snap       *catalog.Snapshot
 	attributes []Attribute
 	tables     map[catalog.Name]*policyTable
-	order      []catalog.Name // the tables in the order of the document
+	order      []catalog.Name // the names of the tables in the order of the document
 }
 
-// declareTables resolves the names of the tables, so that rules may refer to other tables.
+// declareTables resolves the names of all tables first, so that rules may refer to any of them.
 func (c *resolver) declareTables() {
 	for _, decl := range c.doc.tables {
 		relation := c.findListable(decl.place, decl.name)
@@ -36,7 +36,7 @@ func (c *resolver) declareTables() {
 	}
 }
 
-// policyTable is a table of the policy while it is compiled.
+// policyTable is a table of the policy during its compilation.
 type policyTable struct {
 	decl     tableDecl
 	relation *catalog.Relation
@@ -104,7 +104,7 @@ func relationKind(k catalog.RelKind) string {
 	}
 }
 
-// splitName divides `schema.name`. A policy cannot write a name that has a dot itself.
+// splitName splits `schema.name` at the dot. A policy cannot write a name that itself contains a dot.
 func splitName(written string) (schema, name string) {
 	if schema, name, ok := strings.Cut(written, "."); ok {
 		return schema, name
@@ -128,13 +128,13 @@ func (c *resolver) findColumn(at place, r *catalog.Relation, name string) *catal
 	for _, column := range r.Columns {
 		names = append(names, column.Name)
 	}
-	c.fail(at, oneOf(name, names), "%s has no column %q", r.Name, name)
+	c.fail(at, closestOrFew(name, names), "%s has no column %q", r.Name, name)
 	return nil
 }
 
-// ruleColumn finds a column that a rule may read. Rules read every row, also hidden ones, so the column must be stored;
-// nil after an error.
-func (c *resolver) ruleColumn(at place, r *catalog.Relation, name string) *catalog.Column {
+// findRuleColumn finds a column that a rule may read. Rules read every row, also hidden rows, so the column must be
+// stored and not computed when it is read; nil after an error.
+func (c *resolver) findRuleColumn(at place, r *catalog.Relation, name string) *catalog.Column {
 	column := c.findColumn(at, r, name)
 	if column != nil && column.Virtual {
 		c.fail(at, "make it STORED, or write what it is computed from, under sql for example",
@@ -144,7 +144,7 @@ func (c *resolver) ruleColumn(at place, r *catalog.Relation, name string) *catal
 	return column
 }
 
-// findAttribute finds a declared attribute; nil after an error.
+// findAttribute finds an attribute that the document declares; nil after an error.
 func (c *resolver) findAttribute(at place, name string) *Attribute {
 	if i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == name }); i >= 0 {
 		return &c.attributes[i]
@@ -155,7 +155,7 @@ func (c *resolver) findAttribute(at place, name string) *Attribute {
 	}
 	suggestion := "declare it under attributes"
 	if len(names) > 0 {
-		suggestion = among(name, names)
+		suggestion = closestOrAll(name, names)
 	}
 	c.fail(at, suggestion, "the policy declares no attribute %q", name)
 	return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// listOfIDs tells how a column holds a list of ids, and the type family of its elements.
+// listOfIDs returns how a column holds a list of ids, and the type family of the list's elements; ok is false if it
+// holds none.
 func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok bool) {
 	list.Column = column.Name
 	element := strings.TrimSuffix(column.Type, "[]")
@@ -34,14 +35,14 @@ func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok
 	return list, typeFamily(element), true
 }
 
-// idForm is the form of a single id of a type family.
+// idForm returns the form of a column with a single id, for the type family of the id.
 func idForm(family string) predicate.GrantForm {
 	return map[string]predicate.GrantForm{"uuid": predicate.GrantUUID, "integer": predicate.GrantInteger}[family]
 }
 
-// idList finds a column that holds a list of ids.
-func (c *resolver) idList(at place, r *catalog.Relation, name string) (predicate.List, string, bool) {
-	column := c.ruleColumn(at, r, name)
+// findIDList finds a column that holds a list of ids, and reports an error if it holds none.
+func (c *resolver) findIDList(at place, r *catalog.Relation, name string) (predicate.List, string, bool) {
+	column := c.findRuleColumn(at, r, name)
 	if column == nil {
 		return predicate.List{}, "", false
 	}
@@ -58,9 +59,10 @@ func (c *resolver) idList(at place, r *catalog.Relation, name string) (predicate
 	return list, elements, ok
 }
 
-// checkIDColumn checks that a column holds ids of the same type as another column, or as the elements of its list.
+// checkIDColumn checks that a column holds ids of the same type as another column, or as the elements of the other
+// column's list.
 func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, other *catalog.Column, elements string) {
-	column := c.ruleColumn(at, r, name)
+	column := c.findRuleColumn(at, r, name)
 	if column == nil {
 		return
 	}
@@ -83,45 +85,48 @@ func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, oth
 	}
 }
 
-// idAttributes finds attributes whose values are compared with the ids in a column.
-func (c *resolver) idAttributes(to []attributeRef, r *catalog.Relation, column *catalog.Column, elements string) []predicate.Grantee {
+// findIDAttributes finds attributes whose values can be compared with the ids in a column.
+func (c *resolver) findIDAttributes(to []attributeRef, r *catalog.Relation, column *catalog.Column,
+	elements string) []predicate.Grantee {
 	var out []predicate.Grantee
 	for _, to := range to {
 		attribute := c.findAttribute(to.place, to.attribute)
 		if attribute == nil {
 			continue
 		}
-		if elements != "text" && typeFamily(attribute.element()) != elements {
+		if elements != "text" && typeFamily(attribute.elementType()) != elements {
 			c.fail(to.place, "declare the attribute with the type of the column's ids", "%s.%s is a %s and the attribute %s a %s",
 				r.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 			continue
 		}
-		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.IsList(),
+			Optional: attribute.Optional})
 	}
 	return out
 }
 
-// wordAttributes finds attributes whose values are words.
-func (c *resolver) wordAttributes(to []attributeRef) []predicate.Grantee {
+// findWordAttributes finds attributes whose values are words.
+func (c *resolver) findWordAttributes(to []attributeRef) []predicate.Grantee {
 	var out []predicate.Grantee
 	for _, to := range to {
 		attribute := c.findAttribute(to.place, to.attribute)
 		if attribute == nil {
 			continue
 		}
-		if attribute.element() != "text" && typeFamily(attribute.element()) == "" {
+		if attribute.elementType() != "text" && typeFamily(attribute.elementType()) == "" {
 			c.fail(to.place, "declare it as text or text[]", "the attribute %s is a %s", attribute.Name, attribute.Type)
 			continue
 		}
-		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.IsList(),
+			Optional: attribute.Optional})
 	}
 	return out
 }
 
-// checkUniqueKey tells whether no two rows can have the same values in these columns.
+// checkUniqueKey tells whether no two rows can have the same values in these columns, and reports an error if they can.
 func (c *resolver) checkUniqueKey(at place, r *catalog.Relation, key []string) bool {
 	for _, name := range key {
-		if c.ruleColumn(at, r, name) == nil {
+		if c.findRuleColumn(at, r, name) == nil {
 			return false
 		}
 	}

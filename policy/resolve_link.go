@@ -9,22 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// linkDecl is a link from a row to rows of another table, as the policy writes it: `table: { its column: the column it
-// equals }`, with one pair for each column of the key.
+// linkDecl is a link from a row to rows of another table, written as `table: { its column: the column it equals }`,
+// with one pair for each column of the key.
 type linkDecl struct {
 	place
 	table   string
 	pairs   []predicate.Pair
-	pairsAt []place // the place of each pair
+	pairsAt []place // the places of the pairs
 }
 
-// coversKey tells whether the link has every column of a primary key and no other.
+// coversKey tells whether the link has every column of a primary key, and no other column.
 func (l linkDecl) coversKey(key []string) bool {
 	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs,
 		func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
 }
 
-// otherPairs are the pairs after the first.
+// otherPairs returns the link's pairs without the first.
 func (l linkDecl) otherPairs() []predicate.Pair {
 	if len(l.pairs) == 1 {
 		return nil
@@ -46,7 +46,7 @@ func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relati
 	return target
 }
 
-// checkPair tells whether two columns can be compared.
+// checkPair tells whether the two columns of a pair can be compared, and reports an error if they cannot.
 func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
 	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
 		row.Column(p.Column) != nil {
@@ -54,7 +54,7 @@ func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicat
 			"the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
 		return false
 	}
-	to, from := c.ruleColumn(at, target, p.Column), c.ruleColumn(at, row, p.From)
+	to, from := c.findRuleColumn(at, target, p.Column), c.findRuleColumn(at, row, p.From)
 	switch {
 	case to == nil || from == nil:
 	case c.linkClass(to) == "" || c.linkClass(to) != c.linkClass(from):
@@ -76,8 +76,8 @@ func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicat
 	return false
 }
 
-// linkClass groups the columns that can be the two sides of a link: those of a type family, and those of further types
-// whose equality is in pg_catalog. "": a column that cannot link.
+// linkClass returns the class of a column's type: columns of one class can be the two sides of a link. A class is a
+// type family, or a further type whose equality is in pg_catalog. "": the column cannot link.
 func (c *resolver) linkClass(column *catalog.Column) string {
 	under := c.comparedType(column)
 	if f := typeFamily(under); f != "" {
@@ -87,7 +87,7 @@ func (c *resolver) linkClass(column *catalog.Column) string {
 		return fmt.Sprintf("enum %d", column.TypeOID)
 	}
 	base, _, modified := strings.Cut(under, "(")
-	if modified { // numeric(10,2), timestamp(3) with time zone
+	if modified { // the written type has a modifier, as in numeric(10,2) or timestamp(3) with time zone
 		_, rest, _ := strings.Cut(under, ")")
 		base += rest
 	}

@@ -29,7 +29,7 @@ func (c *resolver) suggestTable(written string) string {
 		}
 	}
 	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, written) }) {
-		for _, n := range names { // in another schema
+		for _, n := range names { // the table may be in another schema
 			if _, name := splitName(n); strings.EqualFold(name, written) {
 				return "did you mean " + quote(n) + "?"
 			}
@@ -66,8 +66,8 @@ func (c *resolver) suggestFunction(schema, written string) string {
 	return closest(written, names)
 }
 
-// placeholderSlip corrects $user and :user to attribute('user').
-func (c *resolver) placeholderSlip(text string) string {
+// suggestAttribute suggests attribute('user') for a placeholder such as $user or :user.
+func (c *resolver) suggestAttribute(text string) string {
 	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
 		if slices.ContainsFunc(c.attributes, func(a Attribute) bool { return a.Name == found[1] }) {
 			return "write attribute('" + found[1] + "')"

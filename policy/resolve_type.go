@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// typeFamily groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is
-// every other type. citext is one: here it would be compared by case, in the application without it.
+// typeFamily groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. It
+// returns "" for every other type. For citext, too: here it would be compared with case, while the application compares
+// it without.
 func typeFamily(sqlType string) string {
 	switch sqlType {
 	case "uuid", "date":
@@ -25,13 +26,13 @@ func typeFamily(sqlType string) string {
 	return ""
 }
 
-// isEnum tells whether a column is of an enum type.
+// isEnum tells whether a column has an enum type.
 func (c *resolver) isEnum(column *catalog.Column) bool {
 	t := c.snap.TypeByOID(column.TypeOID)
 	return t != nil && t.Kind == 'e'
 }
 
-// comparedType is the type by which a column compares: for a domain, the type under it.
+// comparedType returns the type by which a column is compared: for a domain, its base type.
 func (c *resolver) comparedType(column *catalog.Column) string {
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' {
 		return t.BaseName
@@ -39,8 +40,8 @@ func (c *resolver) comparedType(column *catalog.Column) string {
 	return column.Type
 }
 
-// innermostType is the type itself, or for a domain the first type under it that is none; nil: the snapshot does not
-// know it.
+// innermostType returns the type itself, or for a domain the type on which it is based, through several domains; nil:
+// the snapshot does not know the type.
 func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	t := c.snap.TypeByOID(oid)
 	for range 64 {
@@ -52,32 +53,32 @@ func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	return t
 }
 
-// isBlankPadded tells whether a type is char(n), whose trailing blanks mean nothing. It is no text: PostgreSQL would
-// compare it with a text as a text, and use no index.
+// isBlankPadded tells whether a type is char(n), whose trailing blanks mean nothing. It does not count as text:
+// PostgreSQL would compare it with a text as a text, and use no index.
 func isBlankPadded(sqlType string) bool {
 	return sqlType == "character" || sqlType == "bpchar" ||
 		strings.HasPrefix(sqlType, "character(") && strings.HasSuffix(sqlType, ")")
 }
 
-// isScalar tells whether a column's values are no composites. IS NULL of a composite asks about its fields.
+// isScalar tells whether a column's values are not composite. IS NULL of a composite value asks about its fields.
 func (c *resolver) isScalar(column *catalog.Column) bool {
 	t := c.innermostType(column.TypeOID)
 	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 
-// expressionColumn returns a column as expressions use it: a domain as the type under it, an enum and a char(n) as
-// text, and a list in the widest type of its kind.
+// expressionColumn returns a column as expressions use it: a domain as its base type, an enum or a char(n) as text, and
+// a list in the widest type of its elements.
 func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
 	out, under := predicate.Column{Name: column.Name}, c.comparedType(column)
 	element := strings.TrimSuffix(under, "[]")
 	isList := element != under
 	base, _, modified := strings.Cut(element, "(")
-	if modified { // character varying(9), timestamp(3) with time zone
+	if modified { // the written type has a modifier, as in character varying(9) or timestamp(3) with time zone
 		_, rest, _ := strings.Cut(element, ")")
 		base += rest
 	}
 	switch {
-	case isList && under != column.Type: // the elements of a list would be of a domain
+	case isList && under != column.Type: // the elements of the list have a domain as their type
 	case c.isEnum(column), isBlankPadded(under):
 		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
 	case isList && typeFamily(element) == "text":
@@ -109,14 +110,14 @@ func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, b
 	return out, out.Kind != ""
 }
 
-// checkStatusColumn checks a column that holds a word. It returns the column's type if that is boolean, or an enum of
-// the table's schema.
+// checkStatusColumn checks a column that holds a word. It returns the column's type if that is boolean, or an enum type
+// of the table's schema.
 func (c *resolver) checkStatusColumn(at, isAt place, r *catalog.Relation, name, is string) string {
-	column := c.ruleColumn(at, r, name)
+	column := c.findRuleColumn(at, r, name)
 	if column == nil {
 		return ""
 	}
-	// A value of a domain is compared as a value of the type under it.
+	// a value of a domain is compared as a value of the domain's base type
 	t, under := c.snap.TypeByOID(column.TypeOID), c.comparedType(column)
 	domain := t != nil && t.Kind == 'd'
 	t = c.innermostType(column.TypeOID)
@@ -134,7 +135,7 @@ func (c *resolver) checkStatusColumn(at, isAt place, r *catalog.Relation, name, 
 	}
 	if t != nil && t.Kind == 'e' {
 		if len(t.Labels) > 0 && !slices.Contains(t.Labels, is) {
-			c.fail(isAt, oneOf(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
+			c.fail(isAt, closestOrFew(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
 		}
 		if domain || t.Name.Schema != r.Name.Schema {
 			return ""

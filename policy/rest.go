@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintRest says what else there is to say about a policy that does not compile, so that one run of a check tells
-// everything: it leaves out the tables and views that the problems are about, and those that then do not compile for
-// want of them, and lints the rest. more are problems of views that read no table that is left out.
+// LintRest lints the parts of a policy that compile, if the policy as a whole does not, so that one run of a check
+// tells everything. It leaves out the tables and views that have problems, and those that then do not compile without
+// them. more are problems of views that read no table which is left out.
 func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
 	warnings []*Error) {
 	left := *doc
 	left.tables, left.views = slices.Clone(doc.tables), slices.Clone(doc.views)
-	gone := map[string]bool{} // tables that are left out, by their written names
+	gone := map[string]bool{} // the tables that are left out, by the names that the policy writes
 	for {
-		sections := doc.sections()
+		sections := doc.sectionPlaces()
 		about := func(at place) bool {
 			return slices.ContainsFunc(problems, func(e *Error) bool { return sectionOf(sections, e) == at })
 		}
@@ -27,15 +27,15 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 			return about(d.place)
 		})
 		left.views = slices.DeleteFunc(left.views, func(d viewDecl) bool { return about(d.place) })
-		if len(left.tables)+len(left.views) == before { // the problems are elsewhere
+		if len(left.tables)+len(left.views) == before { // the problems are in other sections
 			return more, nil
 		}
-		c, _, err := compile(&left, snap, options)
+		c, _, err := compileDocument(&left, snap, options)
 		if err != nil {
 			problems = c.sortedErrors()
 			for _, e := range problems {
 				i := slices.IndexFunc(doc.views, func(d viewDecl) bool { return d.place == sectionOf(sections, e) })
-				if i >= 0 && !readsGone(snap, doc.views[i].name, gone) {
+				if i >= 0 && !mayReadOmitted(snap, doc.views[i].name, gone) {
 					more = append(more, e)
 				}
 			}
@@ -45,7 +45,7 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 		if err != nil {
 			return more, nil
 		}
-		for _, w := range found { // not those about what is not listed, which it may be
+		for _, w := range found { // warnings about relations that are not listed are left out, since they may be listed
 			if at := sectionOf(sections, w); at != (place{}) {
 				warnings = append(warnings, w)
 			}
@@ -54,8 +54,8 @@ func LintRest(doc *Document, snap *catalog.Snapshot, context LintContext, proble
 	}
 }
 
-// sections are the places where the policy begins to speak of a table, a view, a function or an attribute.
-func (d *Document) sections() []place {
+// sectionPlaces returns the places where the text about each table, view, function and attribute begins.
+func (d *Document) sectionPlaces() []place {
 	var out []place
 	for _, t := range d.tables {
 		out = append(out, t.place)
@@ -73,7 +73,7 @@ func (d *Document) sections() []place {
 	return out
 }
 
-// sectionOf is the last section that begins before what is said; none for what is said about the whole file.
+// sectionOf returns the last place of sections before an error; the zero place if the error is about the whole file.
 func sectionOf(sections []place, e *Error) place {
 	at := place{File: e.File, Line: e.Line, Column: e.Column}
 	found := place{}
@@ -89,8 +89,8 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
-// readsGone tells whether a view reads a table that is left out, or may.
-func readsGone(snap *catalog.Snapshot, view string, gone map[string]bool) bool {
+// mayReadOmitted tells whether a view reads a table that is left out, or may read one.
+func mayReadOmitted(snap *catalog.Snapshot, view string, gone map[string]bool) bool {
 	schema, name := "", view
 	if i := strings.IndexByte(view, '.'); i >= 0 {
 		schema, name = view[:i], view[i+1:]

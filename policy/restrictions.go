@@ -10,18 +10,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Restrictions describe what the policy restricts besides rows and columns: objects, contracts, reads of functions,
-// published tools, limits, aggregates and columns by key. For each name there are parts in words for people. The part
-// "" describes the whole exactly: two restrictions with equal parts "" mean the same.
+// Restrictions describes what the policy restricts besides rows and columns: objects, contracts, reads of functions,
+// published tools, limits, aggregates and columns by key. Each has a name, and parts that describe it in words for
+// people. The part "" is exact: two restrictions with equal parts "" mean the same.
 func (p *Policy) Restrictions() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
 		out["object "+o.Name] = map[string]string{
-			"": descriptionOf(o.describe), "table": o.Relation.String(), "vessel": o.Vessel, "metadata": strings.Join(o.Metadata, ", "),
-			"embedding": strings.Join(o.Embeddings, ", "), "join_only": trueOrEmpty(o.JoinOnly)}
+			"": textOf(o.describe), "table": o.Relation.String(), "vessel": o.Vessel,
+			"metadata":  strings.Join(o.MetadataColumns, ", "),
+			"embedding": strings.Join(o.EmbeddingColumns, ", "), "join_only": trueOrEmpty(o.JoinOnly)}
 	}
 	for _, c := range p.contracts {
-		out["contract "+c.Name] = c.parts()
+		out["contract "+c.Name] = c.describeParts()
 	}
 	for _, f := range p.functions {
 		if f.Reads != nil {
@@ -35,13 +36,13 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	}
 	for _, f := range p.functions {
 		if f.Tool != nil {
-			out["tool "+f.Tool.Name] = f.Tool.parts(f)
+			out["tool "+f.Tool.Name] = f.Tool.describeParts(f)
 		}
 	}
 	for _, l := range p.limits {
 		per := "limits per agent"
-		if l.Per != "" {
-			per = "limits per " + l.Per
+		if l.RateAttribute != "" {
+			per = "limits per " + l.RateAttribute
 		}
 		out[per] = l.parts()
 	}
@@ -59,8 +60,8 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 				columns = append(columns, c.Name)
 			}
 			out["by_key of "+t.Relation.Name.String()] = map[string]string{
-				"": descriptionOf(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
-					", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
+				"": textOf(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
+					", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.MaxKeys)}
 		}
 		if t.Observed != nil {
 			out["observe of "+t.Relation.Name.String()] = map[string]string{"": ""}
@@ -76,28 +77,28 @@ func trueOrEmpty(is bool) string {
 	return ""
 }
 
-// parts are the contract's terms by the value that selects them.
-func (c *Contract) parts() map[string]string {
-	out := map[string]string{"": descriptionOf(c.describe), "by": c.By, "governs": strings.Join(c.GovernedObjects, ", ")}
+// describeParts returns the contract's terms in words, by the value that selects them.
+func (c *Contract) describeParts() map[string]string {
+	out := map[string]string{"": textOf(c.describe), "by": c.By, "governs": strings.Join(c.GovernedObjects, ", ")}
 	var apart []string
-	for _, group := range c.SeparateVessels {
+	for _, group := range c.ExclusiveVessels {
 		apart = append(apart, strings.Join(group, " and "))
 	}
 	out["apart"] = strings.Join(apart, ", ")
-	for i, t := range c.terms() {
+	for i, t := range c.allTerms() {
 		name := "every session"
 		if c.By != "" {
 			name = c.By + " " + c.order[i]
 		}
 		what := t.describe(c)
-		if t.Rows > 0 && t.Per == "" {
-			what += fmt.Sprintf(", at most %d rows of a statement", t.Rows)
+		if t.MaxRows > 0 && t.QuotaAttribute == "" {
+			what += fmt.Sprintf(", at most %d rows of a statement", t.MaxRows)
 		}
-		for _, r := range t.Requires {
+		for _, r := range t.Requirements {
 			what += ", if " + r.Text
 		}
-		if t.Plan != "" {
-			what += ", as planned in " + t.Plan
+		if t.PlanAttribute != "" {
+			what += ", as planned in " + t.PlanAttribute
 		}
 		if len(t.Statements) > 0 {
 			what += ", by the statements " + strings.Join(keys(t.Statements), ", ")
@@ -125,13 +126,13 @@ func (l Limit) parts() map[string]string {
 }
 
 func (a *Aggregate) parts() map[string]string {
-	out := map[string]string{"subject": a.Subject, "minimum": strconv.Itoa(a.Minimum), "share": "no bound"}
-	if a.Share > 0 {
-		out["share"] = strconv.Itoa(a.Share)
+	out := map[string]string{"subject": a.Subject, "minimum": strconv.Itoa(a.MinSubjects), "share": "no bound"}
+	if a.MaxSharePercent > 0 {
+		out["share"] = strconv.Itoa(a.MaxSharePercent)
 	}
 	for _, d := range a.Dimensions {
 		what := orElse(d.Unit, "each value")
-		if d.Closed {
+		if d.OnlyPastPeriods {
 			what += ", closed"
 		}
 		out["dimension "+d.Column] = what
@@ -142,7 +143,7 @@ func (a *Aggregate) parts() map[string]string {
 	return out
 }
 
-func descriptionOf(describe func(io.Writer)) string {
+func textOf(describe func(io.Writer)) string {
 	var b strings.Builder
 	describe(&b)
 	return b.String()

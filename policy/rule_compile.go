@@ -10,12 +10,12 @@ import (
 // ruleCompiler compiles blocks of row rules into predicates.
 type ruleCompiler struct {
 	*resolver
-	ownAttributes  map[string]bool // the attributes in own blocks
-	tablePath      []catalog.Name  // the tables whose rules are being compiled, outermost first
-	currentRule    *Rule           // the block that is being compiled
-	outermostRule  *Rule           // the block that no other contains, once it is compiled
-	judgesElements bool            // set while blocks judge the elements of a list
-	countsGroups   bool            // set while blocks say which rows count in groups
+	ownAttributes   map[string]bool // the attributes with which own blocks compare
+	tablePath       []catalog.Name  // the tables whose rules are being compiled, outermost first
+	currentRule     *Rule           // the block that is being compiled
+	outermostRule   *Rule           // the block that no other contains, set once it is compiled
+	inListCondition bool            // true while the compiled blocks are conditions on the elements of a list
+	inGroupRule     bool            // true while the compiled blocks say which rows count in groups
 }
 
 // tableRule compiles the predicate of a table, once.
@@ -53,24 +53,24 @@ func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predic
 		return predicate.Status{Column: b.column, Is: b.is, Of: of}
 	case consentBlock:
 		if b.records != nil && b.records.registry != nil {
-			return c.consentByRegistry(b, row)
+			return c.compileRegistryConsent(b, row)
 		}
 		if b.records != nil {
-			return c.consentByRecord(b, row)
+			return c.compileRecordConsent(b, row)
 		}
-		return c.consentByStatus(b, row)
+		return c.compileStatusConsent(b, row)
 	case visibleBlock:
 		return c.visible(b, row)
 	case derivedBlock:
-		return c.derived(b, row)
+		return c.derivedNode(b, row)
 	case sharedBlock:
-		return c.shared(b, row)
+		return c.sharedNode(b, row)
 	case tenantBlock:
-		return c.tenant(b, row)
+		return c.tenantNode(b, row)
 	case grantBlock:
 		return c.grant(b, row)
 	case notBlock:
-		return c.not(b, row)
+		return c.notNode(b, row)
 	case sqlBlock:
 		return c.compileSQL(b, row)
 	default:
@@ -86,13 +86,13 @@ func (c *ruleCompiler) compileBlocks(blocks []block, row *catalog.Relation) []pr
 	return out
 }
 
-// beginRule begins a block's rule. The function that it returns ends the rule, with the block's node.
+// beginRule begins the rule of a block. The returned function ends the rule, and gives it the block's node.
 func (c *ruleCompiler) beginRule(b block) (leave func(*predicate.Node)) {
 	if b == nil {
 		return func(*predicate.Node) {}
 	}
 	at := b.At()
-	r := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: c.doc.blocks[at]}
+	r := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: c.doc.blockNames[at]}
 	if r.Block == "" {
 		r.Block = "all"
 	}
@@ -117,20 +117,20 @@ func (c *ruleCompiler) compileCondition(b block, r *catalog.Relation) predicate.
 	return c.compileBlock(b, r)
 }
 
-// compileOtherRows compiles blocks on rows of another table, which are not part of the table's rule.
+// compileOtherRows compiles blocks on rows of another table, which do not become parts of the table's rule.
 func (c *ruleCompiler) compileOtherRows(blocks []block, r *catalog.Relation) predicate.All {
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
 	c.currentRule = &Rule{}
 	return c.compileBlocks(blocks, r)
 }
 
-// ownConditions compiles blocks on a helper table's own columns; nil: there are none.
-func (c *ruleCompiler) ownConditions(blocks []block, r *catalog.Relation) predicate.Node {
-	return c.ownConditionsUnder("where", blocks, r)
+// compileWhere compiles blocks that a key where puts on a helper table's own columns; nil: there are none.
+func (c *ruleCompiler) compileWhere(blocks []block, r *catalog.Relation) predicate.Node {
+	return c.compileWhereUnder("where", blocks, r)
 }
 
-// ownConditionsUnder is ownConditions for blocks under another key than where.
-func (c *ruleCompiler) ownConditionsUnder(key string, blocks []block, r *catalog.Relation) predicate.Node {
+// compileWhereUnder is compileWhere for blocks under a key that is not called where.
+func (c *ruleCompiler) compileWhereUnder(key string, blocks []block, r *catalog.Relation) predicate.Node {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (c *ruleCompiler) ownConditionsUnder(key string, blocks []block, r *catalog
 		c.checkOwnColumns(key, b)
 	}
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
-	c.currentRule = &Rule{} // the blocks are not part of the row's rule
+	c.currentRule = &Rule{} // the blocks do not become parts of the row's rule
 	return predicate.All(c.compileBlocks(blocks, r))
 }
 
@@ -161,9 +161,9 @@ func (c *ruleCompiler) checkOwnColumns(key string, b block) {
 	}
 }
 
-// impliedCondition makes a block of an expression that the policy does not write itself.
+// impliedCondition makes a block from the text of an expression that the policy does not write itself.
 func (c *ruleCompiler) impliedCondition(at place, text string) block {
-	return sqlBlock{place: at, text: text, where: func(int) place { return at }}
+	return sqlBlock{place: at, text: text, placeAt: func(int) place { return at }}
 }
 
 func quoteIdentifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Schema is the JSON Schema of a policy, draft 2020-12, for editors. It has what is known without a database: keys,
-// their kinds, and fixed words.
+// Schema returns the JSON Schema of a policy, draft 2020-12, for editors. It has what is known without a database:
+// keys, the kinds of their values, and fixed words.
 func Schema() []byte {
 	defs := map[string]any{}
 	root := policyShape().schema(defs)
@@ -31,83 +31,83 @@ func (s *shape) schema(defs map[string]any) map[string]any {
 		out["description"] = s.doc
 	}
 	switch s.kind {
-	case aName:
+	case referenceKind:
 		if _, ok := defs[s.def]; !ok {
-			defs[s.def] = nil // the shape may contain itself
+			defs[s.def] = nil // the entry ends the recursion: a shape may contain itself
 			defs[s.def] = s.of().schema(defs)
 		}
 		out["$ref"] = "#/$defs/" + s.def
-	case aWord:
+	case wordKind:
 		if s.words != nil {
 			out["enum"] = s.words
 		} else {
 			out["type"] = []string{"string", "number", "boolean"}
 			out["minLength"] = 1
 		}
-	case aText:
+	case textKind:
 		out["type"], out["minLength"] = "string", 1
 		if s.pattern != "" {
 			out["pattern"] = s.pattern
 		}
-	case aNumber:
+	case numberKind:
 		out["type"] = "integer"
 		if len(s.words) == 1 {
 			n, _ := strconv.Atoi(s.words[0])
 			out["const"] = n
 		} else {
-			out["minimum"] = max(1, s.least)
-			if s.most > 0 {
-				out["maximum"] = s.most
+			out["minimum"] = max(1, s.minimum)
+			if s.maximum > 0 {
+				out["maximum"] = s.maximum
 			}
 		}
-	case aDecimal:
+	case decimalKind:
 		out["type"] = "number"
-	case aBool:
+	case boolKind:
 		out["type"] = "boolean"
-	case aTrue:
+	case trueKind:
 		out["const"] = true
-	case aNull:
+	case nullKind:
 		out["type"] = "null"
-	case aList:
+	case listKind:
 		out["type"], out["items"] = "array", s.values.schema(defs)
-		if s.some {
+		if s.isNonEmpty {
 			out["minItems"] = 1
 		}
-	case aTable:
+	case tableKind:
 		out["type"], out["additionalProperties"] = "object", s.values.schema(defs)
-		if s.names != "" {
-			out["propertyNames"] = map[string]any{"pattern": s.names}
+		if s.keyPattern != "" {
+			out["propertyNames"] = map[string]any{"pattern": s.keyPattern}
 		}
-		if s.some || s.single {
+		if s.isNonEmpty || s.hasOneEntry {
 			out["minProperties"] = 1
 		}
-		if s.single {
+		if s.hasOneEntry {
 			out["maxProperties"] = 1
-		} else if s.most > 0 {
-			out["maxProperties"] = s.most
+		} else if s.maximum > 0 {
+			out["maxProperties"] = s.maximum
 		}
-	case aMapping:
+	case mappingKind:
 		properties := map[string]any{}
 		for _, k := range s.keys {
 			properties[k.name] = k.is.schema(defs)
 		}
 		out["type"], out["properties"], out["additionalProperties"] = "object", properties, false
-		if s.must != nil {
-			out["required"] = s.must
+		if s.requiredKeys != nil {
+			out["required"] = s.requiredKeys
 		}
-		if s.either != nil {
+		if s.eitherKeys != nil {
 			var of []any
-			for _, keys := range s.either {
+			for _, keys := range s.eitherKeys {
 				of = append(of, map[string]any{"required": keys})
 			}
 			out["anyOf"] = of
 		}
-		if s.one {
+		if s.hasOneKey {
 			out["minProperties"], out["maxProperties"] = 1, 1
 		}
 	case anyOf:
 		var of []any
-		for _, one := range s.any {
+		for _, one := range s.alternatives {
 			of = append(of, one.schema(defs))
 		}
 		out["anyOf"] = of

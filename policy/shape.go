@@ -1,28 +1,28 @@
 package policy
 
-// shape describes a value of a policy. The shapes are the one description of all keys; the JSON Schema for editors is
-// made from them. The decoder has functions for the same keys: a test sends an example of every shape through it, and
+// shape describes the form of a value in a policy. The shapes are the one description of all keys; the JSON Schema for
+// editors is made from them. The decoder has functions for the same keys; a test decodes an example of every shape and
 // compares.
 type shape struct {
 	doc  string
-	def  string // a name, for a shape that is used in several places or contains itself
+	def  string // the name of a shape that is used in several places or contains itself
 	of   func() *shape
 	kind shapeKind
 
-	keys    []key      // the keys of a mapping with fixed keys
-	must    []string   // keys that a mapping must have
-	either  [][]string // lists of keys; a mapping must have all keys of one of the lists
-	one     bool       // a mapping must have exactly one key
-	names   string     // the pattern of the keys of a mapping with free keys; "": any key
-	values  *shape     // the shape of the values of a mapping with free keys, or of the items of a list
-	some    bool       // the list or mapping has at least one entry
-	single  bool       // the mapping has exactly one entry
-	words   []string   // the word is one of these
-	any     []*shape   // the value has one of these shapes
-	example string     // an example of the word
-	least   int        // the smallest number; 0 means 1
-	most    int        // the largest number, or the largest number of entries of a mapping; 0: any
-	pattern string     // the pattern of a text
+	keys         []key      // the keys of a mapping with fixed keys
+	requiredKeys []string   // keys that a mapping must have
+	eitherKeys   [][]string // lists of keys; a mapping must have all keys of one of the lists
+	hasOneKey    bool       // a mapping must have exactly one key
+	keyPattern   string     // the pattern of the keys of a mapping with free keys; "": any key
+	values       *shape     // the shape of the values of a mapping with free keys, or of the items of a list
+	isNonEmpty   bool       // the list or mapping has at least one entry
+	hasOneEntry  bool       // the mapping has exactly one entry
+	words        []string   // the permitted words
+	alternatives []*shape   // the value has one of these shapes
+	example      string     // an example of the word
+	minimum      int        // the smallest number; 0 means 1
+	maximum      int        // the largest number, or the largest number of entries of a mapping; 0: no bound
+	pattern      string     // a pattern that the text must match
 }
 
 type key struct {
@@ -30,70 +30,75 @@ type key struct {
 	is   *shape
 }
 
+// shapeKind is the kind of value that a shape describes.
 type shapeKind int
 
 const (
-	aWord    shapeKind = iota // a scalar: text, number or boolean
-	aText                     // a text
-	aNumber                   // a whole number
-	aDecimal                  // a number
-	aBool
-	aTrue    // true
-	aNull    // nothing
-	aMapping // a mapping with fixed keys
-	aTable   // a mapping with free keys
-	aList
+	wordKind    shapeKind = iota // a scalar: text, number or boolean
+	textKind                     // a text
+	numberKind                   // a whole number
+	decimalKind                  // a decimal number
+	boolKind
+	trueKind    // the word true
+	nullKind    // an empty value
+	mappingKind // a mapping with fixed keys
+	tableKind   // a mapping with free keys
+	listKind
 	anyOf
-	aName // a reference to another shape, by def
+	referenceKind // a reference to another shape by its name def
 )
 
-func wordShape(doc string) *shape { return &shape{kind: aWord, doc: doc, example: "name"} }
+func wordShape(doc string) *shape { return &shape{kind: wordKind, doc: doc, example: "name"} }
 func wordsShape(doc string, known ...string) *shape {
-	return &shape{kind: aWord, doc: doc, words: known}
+	return &shape{kind: wordKind, doc: doc, words: known}
 }
-func textShape(doc, example string) *shape   { return &shape{kind: aText, doc: doc, example: example} }
-func numberShape(doc string) *shape          { return &shape{kind: aNumber, doc: doc} }
-func listShape(doc string, of *shape) *shape { return &shape{kind: aList, doc: doc, values: of} }
+func textShape(doc, example string) *shape   { return &shape{kind: textKind, doc: doc, example: example} }
+func numberShape(doc string) *shape          { return &shape{kind: numberKind, doc: doc} }
+func listShape(doc string, of *shape) *shape { return &shape{kind: listKind, doc: doc, values: of} }
 func nonEmptyListShape(doc string, of *shape) *shape {
-	return &shape{kind: aList, doc: doc, values: of, some: true}
+	return &shape{kind: listKind, doc: doc, values: of, isNonEmpty: true}
 }
 func namesShape(doc, names string, of *shape) *shape {
-	return &shape{kind: aTable, doc: doc, names: names, values: of}
+	return &shape{kind: tableKind, doc: doc, keyPattern: names, values: of}
 }
-func eitherShape(doc string, of ...*shape) *shape { return &shape{kind: anyOf, doc: doc, any: of} }
-func keysShape(doc string, keys ...key) *shape    { return &shape{kind: aMapping, doc: doc, keys: keys} }
+func eitherShape(doc string, of ...*shape) *shape {
+	return &shape{kind: anyOf, doc: doc, alternatives: of}
+}
+func keysShape(doc string, keys ...key) *shape {
+	return &shape{kind: mappingKind, doc: doc, keys: keys}
+}
 func sharedShape(def string, of func() *shape) *shape {
-	return &shape{kind: aName, def: def, of: of}
+	return &shape{kind: referenceKind, def: def, of: of}
 }
 
-// needs names keys that must be there.
+// needs sets the keys that a mapping must have.
 func (s *shape) needs(keys ...string) *shape {
-	s.must = keys
+	s.requiredKeys = keys
 	return s
 }
 
-// needsEither names lists of keys. All keys of one list must be there.
+// needsEither sets lists of keys: a mapping must have all keys of one of the lists.
 func (s *shape) needsEither(lists ...[]string) *shape {
-	s.either = lists
+	s.eitherKeys = lists
 	return s
 }
 
-// exactlyOne makes each key exclude the others.
+// exactlyOne makes the keys exclude each other.
 func (s *shape) exactlyOne() *shape {
-	s.one = true
+	s.hasOneKey = true
 	return s
 }
 
-// filled requires an entry.
-func (s *shape) filled() *shape {
-	s.some = true
+// nonEmpty makes the shape require at least one entry.
+func (s *shape) nonEmpty() *shape {
+	s.isNonEmpty = true
 	return s
 }
 
-// policyShape is the shape of a whole policy.
+// policyShape returns the shape of a whole policy.
 func policyShape() *shape {
 	return keysShape("What agents may read and write. What is not listed does not exist for them.",
-		key{"version", &shape{kind: aNumber, doc: "The version of this language.", words: []string{"1"}}},
+		key{"version", &shape{kind: numberKind, doc: "The version of this language.", words: []string{"1"}}},
 		key{"mode", wordsShape(
 			"observe: no table is protected but those that say observe: false, and what the policy would do is "+
 				"counted.", "enforce", "observe")},
@@ -102,7 +107,7 @@ func policyShape() *shape {
 		key{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
 		key{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
 		key{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.",
-			"", eitherShape("", &shape{kind: aNull}, functionShape()))},
+			"", eitherShape("", &shape{kind: nullKind}, functionShape()))},
 		key{"operators",
 			listShape("Extensions that pgconsent does not know, whose operators agents may use: none of them "+
 				"acts, or reads rows.", wordShape("postgis"))},
@@ -111,10 +116,11 @@ func policyShape() *shape {
 				wordShape("news"))},
 		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
-		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},
+		key{"views", namesShape("The views that agents may read.", "",
+			eitherShape("", &shape{kind: nullKind}, keysShape("")))},
 		key{"privacy", privacyShape()},
 		key{"sources", keysShape("Under which path of the HTTP API the full text of one row is fetched.",
-			key{"path", &shape{kind: aText, doc: "A path whose last part is a name in braces: the id.",
+			key{"path", &shape{kind: textKind, doc: "A path whose last part is a name in braces: the id.",
 				example: "/api/v1/sources/{id}", pattern: sourcesPath.String()}},
 			key{"table", wordShape("The table.")}, key{"key", wordShape("The column of its primary key.")}, key{
 				"body", wordShape("The text; its first line, the title, is left out.")},

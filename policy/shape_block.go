@@ -1,6 +1,6 @@
 package policy
 
-// rowsShape is a rule: one block, or a list of blocks that must all hold.
+// rowsShape returns the shape of a rule: one block, or a list of blocks that must all hold.
 func rowsShape() *shape {
 	return sharedShape("rows", func() *shape {
 		return eitherShape("Which rows: blocks that must all hold.", nonEmptyListShape("", blockShape()), blockShape())
@@ -13,11 +13,11 @@ func blockShape() *shape {
 	})
 }
 
-// blockShapes are the keys of all blocks.
+// blockShapes returns the keys of all blocks, with the shapes of their values.
 func blockShapes() []key {
 	column := wordShape("A column of this table.")
 	return []key{
-		{"open", &shape{kind: aTrue, doc: "All rows."}},
+		{"open", &shape{kind: trueKind, doc: "All rows."}},
 		{"all", nonEmptyListShape("Every one of these must hold.", blockShape())},
 		{"any", nonEmptyListShape("One of these must hold.", blockShape())},
 		{"not", blockShape()},
@@ -26,7 +26,7 @@ func blockShapes() []key {
 		{"tenant", keysShape("The column equals the attribute, or the value that everybody shares.",
 			key{"column", column}, key{"is", wordShape("An attribute.")},
 			key{"shared", eitherShape("The value of rows that are everybody's; null for those without one.",
-				&shape{kind: aNull}, wordShape(""))}).needs("column", "is")},
+				&shape{kind: nullKind}, wordShape(""))}).needs("column", "is")},
 		{"status", keysShape("The column, as text, is the word.",
 			key{"column", column}, key{"is", wordShape("The word.")}).needs("column", "is")},
 		{"grant", keysShape("The column is a list of ids and holds one of the session's.",
@@ -52,21 +52,21 @@ func granteesShape() *shape {
 }
 
 func linkShape(doc string) *shape {
-	return &shape{kind: aTable, doc: doc + " { table: { its column: the column that it equals } }", single: true,
+	return &shape{kind: tableKind, doc: doc + " { table: { its column: the column that it equals } }", hasOneEntry: true,
 		values: pairsShape()}
 }
 
 func pairsShape() *shape {
 	return namesShape("Pairs of columns: its own, and the one that it equals.",
-		"", wordShape("The column that it equals.")).filled()
+		"", wordShape("The column that it equals.")).nonEmpty()
 }
 
 func visibleShape() *shape {
-	// A table's name stands beside where or rows. A schema cannot say which key is the name; the decoder can.
-	return &shape{kind: aTable,
+	// The name of a table is a key beside where or rows. A schema cannot say which key is the name; the decoder can.
+	return &shape{kind: tableKind,
 		doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that " +
 			"it equals } }, and where: what that row must be besides, or rows: what it must be instead.",
-		some: true, most: 2, values: eitherShape("", pairsShape(), nonEmptyListShape("where", blockShape()))}
+		isNonEmpty: true, maximum: 2, values: eitherShape("", pairsShape(), nonEmptyListShape("where", blockShape()))}
 }
 
 func derivedShape() *shape {
@@ -94,7 +94,7 @@ func consentKeys() *shape {
 		key{"status", wordShape("The column of the last table that says what a subject consented to.")},
 		key{"is", wordShape("The word that means consent.")},
 		key{"expires", wordShape("The column of the last table that says until when.")},
-		key{"materialize", &shape{kind: aBool, doc: "Until when everybody has agreed is stored beside each row."}},
+		key{"materialize", &shape{kind: boolKind, doc: "Until when everybody has agreed is stored beside each row."}},
 		key{"subject", wordShape("The column with the row's one subject.")},
 		key{"subjects", wordShape("The column with the list of the row's subjects.")},
 		key{"but", granteesShape()},
@@ -140,7 +140,7 @@ func recordShape() *shape {
 	).needs("table", "grantor", "grantee")
 }
 
-// oneOrMore is a word, or a list of words.
+// oneOrMore returns the shape of a word, or of a list of words.
 func oneOrMore(doc string, known ...string) *shape {
 	one := wordShape("")
 	if known != nil {

@@ -28,14 +28,14 @@ func (x *examples) scalar(value string, literal yamlfile.Literal) []*node {
 
 func (x *examples) of(s *shape) []*node {
 	switch s.kind {
-	case aName:
+	case referenceKind:
 		if x.open[s.def] > 1 { // within itself once: deeper, the examples are millions
 			return nil
 		}
 		x.open[s.def]++
 		defer func() { x.open[s.def]-- }()
 		return x.of(s.of())
-	case aWord:
+	case wordKind:
 		if s.words == nil {
 			return x.scalar(s.example, "string")
 		}
@@ -44,19 +44,19 @@ func (x *examples) of(s *shape) []*node {
 			out = append(out, x.scalar(w, "string")...)
 		}
 		return out
-	case aText:
+	case textKind:
 		return x.scalar(s.example, "string")
-	case aNumber:
-		return x.scalar(strconv.Itoa(max(1, s.least)), "int")
-	case aDecimal:
+	case numberKind:
+		return x.scalar(strconv.Itoa(max(1, s.minimum)), "int")
+	case decimalKind:
 		return x.scalar("1.5", "float")
-	case aBool, aTrue:
+	case boolKind, trueKind:
 		return x.scalar("true", "bool")
-	case aNull:
+	case nullKind:
 		return []*node{{Place: x.at(), Kind: yamlfile.Null}}
-	case aList:
+	case listKind:
 		return []*node{{Place: x.at(), Kind: yamlfile.List, Items: x.of(s.values)}}
-	case aTable:
+	case tableKind:
 		var out []*node
 		for _, v := range x.of(s.values) {
 			out = append(out, &node{Place: x.at(), Kind: yamlfile.Mapping, Keys: []string{"name"}, KeyAt: []place{x.at()}, Values: []*node{v}})
@@ -64,11 +64,11 @@ func (x *examples) of(s *shape) []*node {
 		return out
 	case anyOf:
 		var out []*node
-		for _, one := range s.any {
+		for _, one := range s.alternatives {
 			out = append(out, x.of(one)...)
 		}
 		return out
-	case aMapping:
+	case mappingKind:
 		return x.mapping(s)
 	}
 	panic("a shape without examples")
@@ -94,7 +94,7 @@ func (x *examples) mapping(s *shape) []*node {
 		x.want[n.Place] = s
 		out = append(out, n)
 	}
-	if s.one {
+	if s.hasOneKey {
 		for i := range s.keys {
 			for _, v := range values[i] {
 				make(func(j, _ int) *node {
@@ -125,7 +125,7 @@ func TestShapes(t *testing.T) {
 	seen := map[*shape]bool{}
 	said := map[string]bool{}
 	for _, root := range x.of(policyShape()) {
-		d := newDocumentDecoder(&Document{blocks: map[place]string{}})
+		d := newDocumentDecoder(&Document{blockNames: map[place]string{}})
 		d.onKeys = func(at place, known []string) {
 			s := x.want[at]
 			if s == nil {

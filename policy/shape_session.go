@@ -12,7 +12,7 @@ func privacyShape() *shape {
 		column("all", "The word for everybody."),
 		key{"memories", nonEmptyListShape("Tables of memories.", keysShape("",
 			key{"tables", namesShape("Tables that have these columns, each by the kind of memories in it.",
-				attributeName.String(), wordShape("")).filled()},
+				attributeName.String(), wordShape("")).nonEmpty()},
 			store,
 			column("content", "The text."),
 			column("source", "Who told it."),
@@ -71,13 +71,13 @@ func attributeShape() *shape {
 		key{"source", wordsShape(
 			"Where its value comes from. credential: the configuration gives each agent one; set: the agent's own "+
 				"setting, within what is permitted; query: a table; expression: other attributes.", attributeSources...)},
-		key{"optional", &shape{kind: aBool, doc: "A session may be without it: what compares with it hides the row."}},
+		key{"optional", &shape{kind: boolKind, doc: "A session may be without it: what compares with it hides the row."}},
 		key{"audit", eitherShape(
 			"How the records of the audit have it. true: as it is; reference: by a reference that can be "+
 				"forgotten; subject: as a reference to the person on whose behalf the session reads; purpose: as "+
 				"it is, what the session reads for.",
-			&shape{kind: aBool}, wordsShape("", string(AsReference), string(AsSubject), string(AsPurpose)))},
-		key{"setting", &shape{kind: aText, doc: "Of source: set, the setting that the agent's session has.",
+			&shape{kind: boolKind}, wordsShape("", string(AuditReference), string(AuditSubject), string(AuditPurpose)))},
+		key{"setting", &shape{kind: textKind, doc: "Of source: set, the setting that the agent's session has.",
 			example: "app.name", pattern: `^[^.]+\.[^.]+$`}},
 		key{"within", eitherShape("Of source: set, the values that count.",
 			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")},
@@ -88,13 +88,14 @@ func attributeShape() *shape {
 	).needs("type", "source")
 }
 
-// lookupShape is a look-up of a value.
+// lookupShape returns the shape of the look-up of an attribute's value.
 func lookupShape() *shape {
 	return keysShape("Where it is looked up.",
 		key{"table", wordShape("The table.")},
 		key{"column", wordShape("Its column with the value.")},
 		key{"rows", rowsShape()},
-		key{"match", namesShape("Its columns, and the attributes that they equal.", "", wordShape("An attribute.")).filled()},
+		key{"match", namesShape("Its columns, and the attributes that they equal.", "",
+			wordShape("An attribute.")).nonEmpty()},
 	).needsEither([]string{"table", "column", "rows"}, []string{"table", "column", "match"})
 }
 
@@ -103,9 +104,9 @@ func functionShape() *shape {
 		key{"pin", namesShape("Arguments that are fixed, whatever agents pass.", "",
 			wordShape("The value, as a boolean, a number or a text."))},
 		key{"reads", eitherShape("What it reads, for contracts.", wordsShape("", "nothing"),
-			namesShape("Objects with their sources.", "", oneOrMore("A source.", sources[:3]...)))},
+			namesShape("Objects with their sources.", "", oneOrMore("A source.", sourceWords[:3]...)))},
 		key{"tool", keysShape("It is published as a tool of MCP.",
-			key{"name", &shape{kind: aText, doc: "The tool's name. Default: the function's.", example: "search_notes",
+			key{"name", &shape{kind: textKind, doc: "The tool's name. Default: the function's.", example: "search_notes",
 				pattern: toolName.String()}},
 			key{"description", textShape("What it is for, in words that a model acts on.", "Finds notes by what they are about.")},
 			key{"arguments", eitherShape("What it takes. Default: all that is not pinned.",
@@ -121,7 +122,7 @@ func objectShape() *shape {
 		key{"vessel", wordShape("What it is kept in; none: nothing.")},
 		key{"metadata", oneOrMore("Columns that are metadata.")},
 		key{"embedding", oneOrMore("Columns that are vectors.")},
-		key{"join_only", &shape{kind: aBool, doc: "It may be joined on a key, and none of its columns is returned."}},
+		key{"join_only", &shape{kind: boolKind, doc: "It may be joined on a key, and none of its columns is returned."}},
 	).needs("table")
 }
 
@@ -129,7 +130,8 @@ func contractShape() *shape {
 	return keysShape("Which objects may be read, from which sources, under which conditions.", append(termShapes(),
 		key{"by", wordShape("The attribute that decides.")},
 		key{"values", namesShape("What each of its values allows.",
-			"", eitherShape("", wordsShape("", "everything", "nothing"), keysShape("", termShapes()...).needs("allow"))).filled()},
+			"", eitherShape("", wordsShape("", "everything", "nothing"),
+				keysShape("", termShapes()...).needs("allow"))).nonEmpty()},
 		key{"governs", oneOrMore("The objects that it is about.")},
 		key{"apart", eitherShape("Vessels that no statement reads together.", nonEmptyListShape("", wordShape("A vessel.")),
 			nonEmptyListShape("", nonEmptyListShape("", wordShape("A vessel."))))},
@@ -140,9 +142,9 @@ func termShapes() []key {
 	condition := textShape("A condition on attributes.", "attribute('stage') > 3")
 	return []key{
 		{"allow", eitherShape("Objects with their sources.", wordsShape("", "everything", "nothing"),
-			namesShape("", "", eitherShape("", oneOrMore("A source.", sources...), keysShape("",
-				key{"sources", oneOrMore("", sources...)}, key{"columns", oneOrMore("The columns that may be read.")}).
-				needs("sources"))).filled())},
+			namesShape("", "", eitherShape("", oneOrMore("A source.", sourceWords...), keysShape("",
+				key{"sources", oneOrMore("", sourceWords...)}, key{"columns", oneOrMore("The columns that may be read.")}).
+				needs("sources"))).nonEmpty())},
 		{"except", oneOrMore("Objects that are left out.")},
 		{"requires", eitherShape("", condition, nonEmptyListShape("", condition))},
 		{"plan", wordShape("The attribute with the plan.")},
@@ -150,6 +152,6 @@ func termShapes() []key {
 			keysShape("How many rows all statements of an agent return together.",
 				key{"at_most", numberShape("So many.")}, key{"per", wordShape("An attribute: for each of its values.")}).
 				needs("at_most", "per"))},
-		{"statements", namesShape("The only statements that may be sent, by name.", "", wordShape("SQL.")).filled()},
+		{"statements", namesShape("The only statements that may be sent, by name.", "", wordShape("SQL.")).nonEmpty()},
 	}
 }

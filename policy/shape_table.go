@@ -4,9 +4,9 @@ func tableShape() *shape {
 	return keysShape("A table: which rows show, which columns, what agents may change.",
 		key{"rows", eitherShape("Which rows show.", wordsShape(
 			"No row shows one by one: agents read the table in groups. aggregate says which rows count.", "none"), rowsShape())},
-		key{"columns", namesShape("The columns that exist for agents; without it all do.", "", columnShape()).filled()},
+		key{"columns", namesShape("The columns that exist for agents; without it all do.", "", columnShape()).nonEmpty()},
 		key{"write", writeShape()},
-		key{"observe", &shape{kind: aBool,
+		key{"observe", &shape{kind: boolKind,
 			doc: "true: the table is not protected, and what the policy would do is counted. false: it is " +
 				"enforced although the policy observes."}},
 		key{"aggregate", aggregateShape()},
@@ -14,7 +14,7 @@ func tableShape() *shape {
 			"Searches for the nearest rows may use an approximate index: which of the visible rows they find then "+
 				"depends on hidden ones. Without it they are exact.", "accept")},
 		key{"audit", keysShape("What records say of its rows.",
-			key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
+			key{"keys", &shape{kind: boolKind, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
 		key{"consent", consentShape()},
 		key{"lifecycle", lifecycleShape()},
 	).needs("rows")
@@ -29,7 +29,7 @@ func lifecycleShape() *shape {
 			"anonymise")},
 		key{"columns", namesShape("What columns become when a row is anonymous, or before.", "", keysShape("",
 			key{"becomes", eitherShape("What stands in its place.",
-				&shape{kind: aNull, doc: "NULL"},
+				&shape{kind: nullKind, doc: "NULL"},
 				wordsShape("NULL, or what stands for the value: equal values of one subject have equal ones.", "null", "hash"),
 				keysShape("", key{"generalise",
 					eitherShape("A unit for dates, leading characters for text, a step for numbers.",
@@ -51,14 +51,14 @@ func columnShape() *shape {
 		wordsShape("As it is, or only to who names the row's key.", "allow", "by_key"),
 		keysShape("Changed.",
 			key{"mask", eitherShape("What stands in its place.",
-				&shape{kind: aNull, doc: "NULL"},
+				&shape{kind: nullKind, doc: "NULL"},
 				wordsShape("NULL, or a keyed hash: equal values have equal ones.", "null", "hash"),
 				keysShape("",
 					key{"generalise", eitherShape(
 						"A unit for dates, leading characters for text, a step for numbers.", wordsShape("",
 							"year", "month", "day"), numberShape(""))},
 				).needs("generalise"))},
-			key{"by_key", eitherShape("Only to who names the row's key.", &shape{kind: aNull}, keysShape("",
+			key{"by_key", eitherShape("Only to who names the row's key.", &shape{kind: nullKind}, keysShape("",
 				key{"key", oneOrMore("Columns of the key, if it is not the primary key.")},
 				key{"at_most", numberShape("How many keys a statement may name.")}))},
 			key{"keys", jsonKeysShape("Of a JSON object: its keys that exist for agents, with their types.", 1)},
@@ -99,7 +99,7 @@ func listsShape() *shape {
 				key{"table", wordShape("The table.")}, key{"match", pairsShape()}, key{"where", nonEmptyListShape("", blockShape())},
 				key{"lists", listShape("Columns of several ids.", wordShape(""))}, key{
 					"ids", listShape("Columns of one.", wordShape(""))}, key{"when", rowsShape()}))},
-		key{"narrow", &shape{kind: aTrue, doc: "An UPDATE adds no element."}},
+		key{"narrow", &shape{kind: trueKind, doc: "An UPDATE adds no element."}},
 		key{"wider", rowsShape()},
 		key{"chain",
 			keysShape("The row of this table that a row was told from: it may hold no id more than the lists "+
@@ -112,16 +112,16 @@ func aggregateShape() *shape {
 	return keysShape("Rows that agents see in groups of at least so many subjects.",
 		key{"subject", wordShape("The column that says whom a row is about.")},
 		key{"rows", rowsShape()},
-		key{"minimum", &shape{kind: aNumber, doc: "How many subjects a group has at least.", least: 2}},
-		key{"share", &shape{kind: aNumber, doc: "How much of a sum one subject may be, in percent.", most: 99}},
+		key{"minimum", &shape{kind: numberKind, doc: "How many subjects a group has at least.", minimum: 2}},
+		key{"share", &shape{kind: numberKind, doc: "How much of a sum one subject may be, in percent.", maximum: 99}},
 		key{"dimensions", namesShape("Columns that groups are made by.",
 			"", eitherShape("", wordsShape("", "allow"), keysShape("",
-				key{"by", wordsShape("A time is cut down to it.", keys(coarser)...)},
-				key{"closed", &shape{kind: aBool, doc: "Only periods that are over."}},
+				key{"by", wordsShape("A time is cut down to it.", keys(unitsFrom)...)},
+				key{"closed", &shape{kind: boolKind, doc: "Only periods that are over."}},
 			).needs("by")))},
 		key{"measures", namesShape("Columns that are summed, with their bounds.", "", keysShape("",
 			key{"between", nonEmptyListShape("The lowest and the highest value; what lies outside counts as the bound.",
-				&shape{kind: aDecimal})},
+				&shape{kind: decimalKind})},
 		).needs("between"))},
 		key{"accept",
 			listShape("What agents may learn: of single rows that show, what hidden and masked columns hold.",
@@ -129,11 +129,11 @@ func aggregateShape() *shape {
 	).needs("subject", "rows")
 }
 
-// jsonKeysShape is the shape of the keys of a JSON object at a depth from 1 on.
+// jsonKeysShape returns the shape of the keys of a JSON object at a depth of nesting, from 1 on.
 func jsonKeysShape(doc string, depth int) *shape {
 	types := wordsShape("", keyTypes...)
 	if depth < maxKeyDepth {
 		types = eitherShape("", types, jsonKeysShape("The keys of an object.", depth+1))
 	}
-	return namesShape(doc, "", types).filled()
+	return namesShape(doc, "", types).nonEmpty()
 }

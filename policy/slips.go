@@ -9,7 +9,7 @@ import (
 
 // Suggestions for people who know YAML, SQL or another program better than policies.
 
-// typeSlips are names of other languages for the types of attributes.
+// typeSlips has the policy's name of an attribute's type for names from other languages.
 var typeSlips = map[string]string{
 	"int": "integer", "int4": "integer", "smallint": "integer", "number": "bigint", "int8": "bigint",
 	"serial": "integer", "bigserial": "bigint", "string": "text", "str": "text", "varchar": "text",
@@ -17,8 +17,8 @@ var typeSlips = map[string]string{
 	"strings": "text[]", "string[]": "text[]", "varchar[]": "text[]", "int[]": "integer[]", "guid": "uuid",
 }
 
-// ruleSlip corrects a column's rule.
-func ruleSlip(value string) string {
+// suggestColumnRule suggests a correction of a column's rule.
+func suggestColumnRule(value string) string {
 	switch value {
 	case "true", "yes", "on", "show", "visible", "read", "public":
 		return "write allow"
@@ -36,21 +36,21 @@ func ruleSlip(value string) string {
 	return closest(value, []string{"allow", "by_key"})
 }
 
-// openSlip tells whether a word may have meant that every row shows.
-func openSlip(n *node) bool {
+// isLikelyOpen tells whether a word is a likely mistake for open, the rule that shows every row.
+func isLikelyOpen(n *node) bool {
 	return n.Literal == yamlfile.Bool || slices.Contains(
 		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.Value)
 }
 
-// listSlips are suggestions for a list in the place of a mapping.
+// listSlips has suggestions for keys whose value is a list and must be a mapping.
 var listSlips = map[string]string{
 	"columns": "write { name: allow, … }", "functions": "write { name: {}, … }", "views": "write { name: {}, … }",
 	"write": "write { commands: [ … ] }", "tables": "write name: { rows: … }, without dashes and square brackets",
 	"attributes": "write { name: { type: …, source: … }, … }", "a block": "put all: or any: before it, of which a list is",
 }
 
-// comparisonSlip corrects { user_id: user } to { column: user_id, is: user }.
-func comparisonSlip(n *node, what string) string {
+// suggestComparison suggests { column: user_id, is: user } for { user_id: user }.
+func suggestComparison(n *node, what string) string {
 	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[what]
 	if second == "" || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Scalar ||
 		slices.Contains([]string{"column", second}, n.Keys[0]) {
@@ -59,16 +59,17 @@ func comparisonSlip(n *node, what string) string {
 	return "write { column: " + n.Keys[0] + ", " + second + ": " + n.Values[0].Value + " }"
 }
 
-// typographic maps characters of text editors to those of SQL.
-var typographic = map[rune]string{
+// sqlCharacters maps the quotes and dashes that text editors insert to the characters of SQL.
+var sqlCharacters = map[rune]string{
 	'“': `"`, '”': `"`, '„': `"`, '‘': "'", '’': "'", '‚': "'", '–': "-", '—': "-", '−': "-", '≠': "<>", '≤': "<=",
 	'≥': ">=", '\u00a0': " ", '\u202f': " ",
 }
 
-// typographicSlip corrects the first of these characters in a text; "": there is none.
-func typographicSlip(text string) string {
+// suggestPlainCharacter suggests the SQL character for the first typographic character in a text; "": the text has
+// none.
+func suggestPlainCharacter(text string) string {
 	for _, r := range text {
-		plain, ok := typographic[r]
+		plain, ok := sqlCharacters[r]
 		switch {
 		case !ok:
 		case plain == " ":
@@ -80,7 +81,7 @@ func typographicSlip(text string) string {
 	return ""
 }
 
-// scalarSlips are suggestions for a single value in the place of a mapping.
+// scalarSlips has suggestions for keys whose value is a single word and must be a mapping.
 var scalarSlips = map[string]string{
 	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }",
 	"status": "write { column: …, is: … }", "granted": "write { column: …, is: … }",

@@ -10,24 +10,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Sources says under which path of the HTTP API callers fetch the full text of a row, and what the answer has.
+// Sources says under which path of the HTTP API callers fetch the full text of a row, and which members the answer has.
 type Sources struct {
-	Path   string // without the id: /api/v1/brain/sources/
+	Path   string // the path without the id, such as /api/v1/brain/sources/
 	Table  *Table
 	Key    string // the column with the id
 	Fields []SourceField
 	Body   string // the column with the text; its first line is the title
 }
 
-// SourceField is a member of the answer.
+// SourceField is a member of the answer with the column that it comes from.
 type SourceField struct {
 	Name, Column string
-	JSON         string // the key in a JSON column; "": the column itself
+	JSON         string // a key in a JSON column; "": the whole column
 }
 
-// Sources returns the section sources; nil: the policy has none.
+// Sources returns the section sources of the policy; nil: it has none.
 func (p *Policy) Sources() *Sources { return p.sources }
 
+// sourcesDecl is the section sources.
 type sourcesDecl struct {
 	place
 	path, table, key, body         string
@@ -38,18 +39,18 @@ type sourcesDecl struct {
 
 func (d *privacyDecoder) decodeSources(n *node) {
 	decl := sourcesDecl{place: n.Place, pathAt: n.Place, tableAt: n.Place, keyAt: n.Place, bodyAt: n.Place}
-	d.fields(n, "sources", map[string]func(*node){
-		"path":  d.wordAt(&decl.path, &decl.pathAt, "path"),
-		"table": d.wordAt(&decl.table, &decl.tableAt, "table"),
-		"key":   d.wordAt(&decl.key, &decl.keyAt, "key"),
-		"body":  d.wordAt(&decl.body, &decl.bodyAt, "body"),
+	d.decodeFields(n, "sources", map[string]func(*node){
+		"path":  d.decodeWordAt(&decl.path, &decl.pathAt, "path"),
+		"table": d.decodeWordAt(&decl.table, &decl.tableAt, "table"),
+		"key":   d.decodeWordAt(&decl.key, &decl.keyAt, "key"),
+		"body":  d.decodeWordAt(&decl.body, &decl.bodyAt, "body"),
 		"fields": func(v *node) {
-			if !d.expect(v, yamlfile.Mapping, "fields") {
+			if !d.requireKind(v, yamlfile.Mapping, "fields") {
 				return
 			}
 			for i, name := range v.Keys {
 				w := wordDecl{place: v.Values[i].Place}
-				d.word(&w.text, name)(v.Values[i])
+				d.decodeWord(&w.text, name)(v.Values[i])
 				if !attributeName.MatchString(name) || name == "body" {
 					d.fail(v.KeyAt[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
 				}
@@ -57,7 +58,7 @@ func (d *privacyDecoder) decodeSources(n *node) {
 			}
 		},
 	})
-	d.need(n, "sources", "path", "table", "key", "fields", "body")
+	d.requireFields(n, "sources", "path", "table", "key", "fields", "body")
 	if first := d.doc.sources; first != nil {
 		d.fail(n.Place, "write it once", "sources is there already, at %s:%d:%d", first.File, first.Line, first.Column)
 		return
@@ -65,14 +66,14 @@ func (d *privacyDecoder) decodeSources(n *node) {
 	d.doc.sources = &decl
 }
 
-// sourcesPath matches a path that ends with the id.
+// sourcesPath matches a path whose last part stands for the id.
 var sourcesPath = regexp.MustCompile(`^((?:/[A-Za-z0-9._~-]+)+/)\{[a-z_][a-z0-9_]*\}$`)
 
-// reservedPaths are paths that the server uses itself.
+// reservedPaths are the paths of the server's own pages and services.
 var reservedPaths = []string{"/v1/", "/mcp/", "/console/", "/metrics/", "/healthz/", "/readyz/"}
 
-// sources compiles the section when every table is known.
-func (c *compiler) sources(p *Policy) *Sources {
+// compileSources compiles the section. All tables must be compiled before.
+func (c *compiler) compileSources(p *Policy) *Sources {
 	decl := c.doc.sources
 	if decl == nil {
 		return nil
@@ -95,7 +96,7 @@ func (c *compiler) sources(p *Policy) *Sources {
 		c.fail(decl.tableAt, "list it under tables", "%s is not in the policy: nobody could read it", r.Name)
 		return nil
 	}
-	if key := c.ruleColumn(decl.keyAt, r, decl.key); key != nil {
+	if key := c.findRuleColumn(decl.keyAt, r, decl.key); key != nil {
 		if f := typeFamily(key.Type); f != "uuid" && f != "integer" && f != "text" {
 			c.fail(decl.keyAt, "name a column of type uuid, integer or text", "%s.%s is a %s, which is no id",
 				r.Name, key.Name, key.Type)
@@ -116,7 +117,7 @@ func (c *compiler) sources(p *Policy) *Sources {
 		if inJSON && column.Type != "jsonb" && column.Type != "json" {
 			c.fail(w.place, "write the column alone", "%s.%s is a %s and has no keys", r.Name, name, column.Type)
 		}
-		if inJSON && !out.Table.showsKey(name, key) {
+		if inJSON && !out.Table.isKeyVisible(name, key) {
 			c.fail(w.place, "list it under keys of the column", "agents do not see the key %q of %s.%s", key, r.Name, name)
 		}
 		out.Fields = append(out.Fields, SourceField{Name: decl.names[i], Column: name, JSON: key})
@@ -130,8 +131,8 @@ func (c *compiler) sources(p *Policy) *Sources {
 	return out
 }
 
-// showsKey tells whether agents see a key of a JSON column.
-func (t *Table) showsKey(column, key string) bool {
+// isKeyVisible tells whether agents see a key of a JSON column.
+func (t *Table) isKeyVisible(column, key string) bool {
 	if t.Columns == nil {
 		return true
 	}

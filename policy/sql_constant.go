@@ -24,9 +24,9 @@ func numberConst(text string) (predicate.Const, bool) {
 	return c, integerConst.MatchString(text)
 }
 
-// typedConst gives a string constant the type of its kind. It takes only values that mean the same under all settings
-// of a session: a timestamp with time zone must say which zone. The second result says how to write the value; "": it
-// is right.
+// typedConst gives a string constant the type of its kind. It accepts only values that mean the same under all settings
+// of a session: a timestamp with time zone must name its zone. The second result says how to write the value; "": it is
+// right.
 func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 	c := predicate.Const{Value: value, Kind: kind}
 	stamp := func(layouts ...string) bool {
@@ -70,7 +70,7 @@ func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 	return c, ""
 }
 
-// castTargets are the kinds to which a constant may be cast.
+// castTargets has the kinds to which a constant may be cast, by the names of their types.
 var castTargets = map[string]predicate.Kind{
 	"text": predicate.Text, "varchar": predicate.Text, "uuid": predicate.UUID, "bool": predicate.Bool, "date": predicate.Date,
 	"int2": predicate.Number, "int4": predicate.Number, "int8": predicate.Number, "bigint": predicate.Number,
@@ -78,8 +78,9 @@ var castTargets = map[string]predicate.Kind{
 	"timestamp": predicate.Timestamp, "timestamptz": predicate.TimestampTZ, "float8": predicate.Float,
 }
 
-// castTarget is the name of a type of pg_catalog without modifiers, with "[]" for a list; "": another type.
-func castTarget(t *sqltext.TypeName) string {
+// castTypeName returns the name of a type of pg_catalog without modifiers, with "[]" behind it for a list; "": a type
+// that is not permitted.
+func castTypeName(t *sqltext.TypeName) string {
 	names := stringsOf(t.GetNames())
 	if len(names) == 2 && names[0] == "pg_catalog" {
 		names = names[1:]
@@ -93,9 +94,9 @@ func castTarget(t *sqltext.TypeName) string {
 	return names[0]
 }
 
-// cast compiles a constant with its type, and casts to text that depend on no setting.
-func (x *sqlExpression) cast(n *sqltext.TypeCast) (operand, bool) {
-	target := castTarget(n.TypeName)
+// compileCast compiles a constant with a type, or a cast to text whose result depends on no setting.
+func (x *sqlExpression) compileCast(n *sqltext.TypeCast) (operand, bool) {
+	target := castTypeName(n.TypeName)
 	o, ok := x.expr(n.Arg)
 	if !ok {
 		return o, false
@@ -119,7 +120,8 @@ func (x *sqlExpression) cast(n *sqltext.TypeCast) (operand, bool) {
 
 var intervalPart = regexp.MustCompile(`^([0-9]{1,6}) (second|minute|hour|day|week|month|year)s?(?: |$)`)
 
-// parseInterval reads whole numbers of units. The meaning of other forms depends on the session's settings.
+// parseInterval reads whole numbers of units. Other forms are refused, because their meaning depends on the session's
+// settings.
 func parseInterval(text string) (predicate.Shift, bool) {
 	var s predicate.Shift
 	for text != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sqlExpression turns a parsed expression into one of package predicate. The list of nodes, operators and functions is
-// closed, and everything else is an error. Nothing on the list can raise an error on some row, act, read another table,
-// or mean something else under other settings of the session.
+// sqlExpression turns a parsed expression into an expression of package predicate. It accepts a fixed list of nodes,
+// operators and functions; everything else is an error. Nothing on the list can raise an error on some row, act, read
+// another table, or change its meaning with the settings of a session.
 type sqlExpression struct {
 	names                  *resolver
 	row                    *catalog.Relation
@@ -21,10 +21,10 @@ type sqlExpression struct {
 	namesColumnOrAttribute bool // the expression names a column or an attribute
 }
 
-// operand is an expression with its kind.
+// operand is an expression with the kind of its value.
 type operand struct {
 	predicate.Expr
-	kind predicate.Kind // "": a string or NULL, which takes the kind of the other operand
+	kind predicate.Kind // "": a string or NULL, which takes the kind of the operand beside it
 	at   int32
 }
 
@@ -33,8 +33,8 @@ func (x *sqlExpression) fail(at int32, suggestion, format string, args ...any) (
 	return operand{}, false
 }
 
-// condition compiles a boolean expression.
-func (x *sqlExpression) condition(n *sqltext.Node) (predicate.Expr, bool) {
+// compileCondition compiles a boolean expression.
+func (x *sqlExpression) compileCondition(n *sqltext.Node) (predicate.Expr, bool) {
 	o, ok := x.expr(n)
 	if !ok {
 		return nil, false
@@ -49,7 +49,7 @@ func (x *sqlExpression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, boo
 	out := make([]predicate.Expr, 0, len(nodes))
 	all := true
 	for _, n := range nodes {
-		c, ok := x.condition(n)
+		c, ok := x.compileCondition(n)
 		all = all && ok
 		out = append(out, c)
 	}
@@ -59,27 +59,27 @@ func (x *sqlExpression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, boo
 func (x *sqlExpression) expr(n *sqltext.Node) (operand, bool) {
 	switch n := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
-		return x.columnRef(n.ColumnRef)
+		return x.compileColumn(n.ColumnRef)
 	case *sqltext.Node_A_Const:
-		return x.constant(n.AConst)
+		return x.compileConstant(n.AConst)
 	case *sqltext.Node_A_Expr:
-		return x.operation(n.AExpr)
+		return x.compileOperator(n.AExpr)
 	case *sqltext.Node_BoolExpr:
-		return x.logic(n.BoolExpr)
+		return x.compileLogic(n.BoolExpr)
 	case *sqltext.Node_NullTest:
-		return x.nullTest(n.NullTest)
+		return x.compileNullTest(n.NullTest)
 	case *sqltext.Node_BooleanTest:
-		return x.booleanTest(n.BooleanTest)
+		return x.compileBooleanTest(n.BooleanTest)
 	case *sqltext.Node_FuncCall:
-		return x.call(n.FuncCall)
+		return x.compileCall(n.FuncCall)
 	case *sqltext.Node_TypeCast:
-		return x.cast(n.TypeCast)
+		return x.compileCast(n.TypeCast)
 	case *sqltext.Node_CoalesceExpr:
-		return x.coalesce(n.CoalesceExpr)
+		return x.compileCoalesce(n.CoalesceExpr)
 	case *sqltext.Node_CaseExpr:
-		return x.caseExpr(n.CaseExpr)
+		return x.compileCase(n.CaseExpr)
 	case *sqltext.Node_SQLValueFunction:
-		return x.valueFunction(n.SqlvalueFunction)
+		return x.compileValueFunction(n.SqlvalueFunction)
 	case *sqltext.Node_SubLink:
 		return x.fail(n.SubLink.Location, "consent and visible read other tables", "sql has no sub-selects")
 	case *sqltext.Node_ParamRef:
@@ -89,7 +89,7 @@ func (x *sqlExpression) expr(n *sqltext.Node) (operand, bool) {
 	}
 }
 
-// constructName names an unknown construct as SQL writes it.
+// constructName returns the SQL name of a construct that is not on the list.
 func constructName(n any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
 	if as, ok := map[string]string{
@@ -101,7 +101,7 @@ func constructName(n any) string {
 	return kind
 }
 
-func (x *sqlExpression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
+func (x *sqlExpression) compileColumn(n *sqltext.ColumnRef) (operand, bool) {
 	column, ok := x.findColumn(n)
 	if !ok {
 		return operand{}, false
@@ -119,7 +119,7 @@ func (x *sqlExpression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 	return operand{out, out.Kind, n.Location}, true
 }
 
-// withArticle is a type with an indefinite article.
+// withArticle returns the name of a type with an indefinite article.
 func withArticle(sqlType string) string {
 	if strings.ContainsAny(sqlType[:min(1, len(sqlType))], "aeio") {
 		return "an " + sqlType
@@ -127,7 +127,7 @@ func withArticle(sqlType string) string {
 	return "a " + sqlType
 }
 
-// findColumn finds a column of the row.
+// findColumn finds the column of the row that an expression names.
 func (x *sqlExpression) findColumn(n *sqltext.ColumnRef) (*catalog.Column, bool) {
 	fail := func(suggestion, format string, args ...any) (*catalog.Column, bool) {
 		x.fail(n.Location, suggestion, format, args...)
@@ -150,8 +150,8 @@ func (x *sqlExpression) findColumn(n *sqltext.ColumnRef) (*catalog.Column, bool)
 		}
 		suggestion := closest(name, columns)
 		switch {
-		case typographicSlip(name) != "":
-			suggestion = typographicSlip(name)
+		case suggestPlainCharacter(name) != "":
+			suggestion = suggestPlainCharacter(name)
 		case suggestion != "":
 		case len(columns) == 0:
 			suggestion = "write attribute('" + name + "')"
@@ -167,7 +167,7 @@ func (x *sqlExpression) findColumn(n *sqltext.ColumnRef) (*catalog.Column, bool)
 	return column, true
 }
 
-func (x *sqlExpression) constant(n *sqltext.A_Const) (operand, bool) {
+func (x *sqlExpression) compileConstant(n *sqltext.A_Const) (operand, bool) {
 	if n.Isnull {
 		return operand{predicate.Null{}, "", n.Location}, true
 	}
@@ -194,8 +194,8 @@ func (x *sqlExpression) number(text string, at int32) (operand, bool) {
 	return operand{c, predicate.Number, at}, true
 }
 
-// logic compiles AND, OR and NOT.
-func (x *sqlExpression) logic(n *sqltext.BoolExpr) (operand, bool) {
+// compileLogic compiles AND, OR and NOT.
+func (x *sqlExpression) compileLogic(n *sqltext.BoolExpr) (operand, bool) {
 	parts, ok := x.conditions(n.Args)
 	if !ok {
 		return operand{}, false
@@ -216,8 +216,8 @@ func (x *sqlExpression) logic(n *sqltext.BoolExpr) (operand, bool) {
 
 func isNull(e predicate.Expr) predicate.Expr { return predicate.Test{A: e, Is: "NULL"} }
 
-func (x *sqlExpression) nullTest(n *sqltext.NullTest) (operand, bool) {
-	o, ok := x.nullTestOperand(n.Arg)
+func (x *sqlExpression) compileNullTest(n *sqltext.NullTest) (operand, bool) {
+	o, ok := x.compileNullTestOperand(n.Arg)
 	if !ok {
 		return o, false
 	}
@@ -231,8 +231,8 @@ func (x *sqlExpression) nullTest(n *sqltext.NullTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// nullTestOperand compiles the operand of IS NULL. It may be a column of a type that expressions cannot compare.
-func (x *sqlExpression) nullTestOperand(n *sqltext.Node) (operand, bool) {
+// compileNullTestOperand compiles the operand of IS NULL. It may be a column of a type that expressions cannot compare.
+func (x *sqlExpression) compileNullTestOperand(n *sqltext.Node) (operand, bool) {
 	if ref := n.GetColumnRef(); ref != nil && x.row != nil {
 		column, ok := x.findColumn(ref)
 		if !ok {
@@ -246,8 +246,8 @@ func (x *sqlExpression) nullTestOperand(n *sqltext.Node) (operand, bool) {
 	return x.expr(n)
 }
 
-func (x *sqlExpression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {
-	c, ok := x.condition(n.Arg)
+func (x *sqlExpression) compileBooleanTest(n *sqltext.BooleanTest) (operand, bool) {
+	c, ok := x.compileCondition(n.Arg)
 	if !ok {
 		return operand{}, false
 	}
@@ -272,7 +272,7 @@ func (x *sqlExpression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *sqlExpression) valueFunction(n *sqltext.SQLValueFunction) (operand, bool) {
+func (x *sqlExpression) compileValueFunction(n *sqltext.SQLValueFunction) (operand, bool) {
 	switch n.Op {
 	case sqltext.SVFOP_CURRENT_TIMESTAMP:
 		return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
@@ -286,8 +286,8 @@ func (x *sqlExpression) valueFunction(n *sqltext.SQLValueFunction) (operand, boo
 	}
 }
 
-func (x *sqlExpression) coalesce(n *sqltext.CoalesceExpr) (operand, bool) {
-	parts, kind, ok := x.sameKind(n.Args, n.Location)
+func (x *sqlExpression) compileCoalesce(n *sqltext.CoalesceExpr) (operand, bool) {
+	parts, kind, ok := x.compileSameKind(n.Args, n.Location)
 	if !ok {
 		return operand{}, false
 	}
@@ -298,7 +298,7 @@ func (x *sqlExpression) coalesce(n *sqltext.CoalesceExpr) (operand, bool) {
 	return operand{out, kind, n.Location}, true
 }
 
-func (x *sqlExpression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
+func (x *sqlExpression) compileCase(n *sqltext.CaseExpr) (operand, bool) {
 	var results []*sqltext.Node
 	var out predicate.Case
 	for _, arm := range n.Args {
@@ -306,7 +306,7 @@ func (x *sqlExpression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 		var condition operand
 		var ok bool
 		if n.Arg == nil {
-			condition.Expr, ok = x.condition(when.Expr)
+			condition.Expr, ok = x.compileCondition(when.Expr)
 		} else {
 			condition, ok = x.comparison("=", n.Arg, when.Expr, when.Location)
 		}
@@ -319,7 +319,7 @@ func (x *sqlExpression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 	if n.Defresult != nil {
 		results = append(results, n.Defresult)
 	}
-	parts, kind, ok := x.sameKind(results, n.Location)
+	parts, kind, ok := x.compileSameKind(results, n.Location)
 	if !ok {
 		return operand{}, false
 	}
@@ -333,8 +333,8 @@ func (x *sqlExpression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 	return operand{out, kind, n.Location}, true
 }
 
-// sameKind compiles values that must have one kind.
-func (x *sqlExpression) sameKind(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
+// compileSameKind compiles expressions whose values must have one kind.
+func (x *sqlExpression) compileSameKind(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
 	var operands []operand
 	var kind predicate.Kind
 	for _, n := range nodes {
@@ -377,7 +377,7 @@ func mixesTextColumns(kind predicate.Kind, parts ...predicate.Expr) bool {
 	return len(columns) > 1
 }
 
-// convert gives an operand the kind, if it has it or has none yet.
+// convert gives an operand a kind. It succeeds if the operand has that kind, or none yet.
 func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) {
 	if o.kind == kind {
 		return o, true
@@ -385,7 +385,7 @@ func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) 
 	c, isConst := o.Expr.(predicate.Const)
 	switch {
 	case o.kind == "" && !isConst:
-		return operand{o.Expr, kind, o.at}, true // NULL
+		return operand{o.Expr, kind, o.at}, true // the operand is NULL
 	case o.kind == "":
 		typed, why := typedConst(c.Value, kind)
 		if why != "" {

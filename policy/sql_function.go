@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// call compiles attribute('name'), now() and the functions of the closed list.
-func (x *sqlExpression) call(n *sqltext.FuncCall) (operand, bool) {
+// compileCall compiles attribute('name'), now() and calls of the permitted functions.
+func (x *sqlExpression) compileCall(n *sqltext.FuncCall) (operand, bool) {
 	names := stringsOf(n.Funcname)
 	if len(names) == 2 && names[0] == "pg_catalog" {
 		names = names[1:]
@@ -19,7 +19,7 @@ func (x *sqlExpression) call(n *sqltext.FuncCall) (operand, bool) {
 	}
 	switch name := names[0]; name {
 	case "attribute":
-		return x.attributeCall(n)
+		return x.compileAttributeCall(n)
 	case "now", "statement_timestamp", "transaction_timestamp":
 		if len(n.Args) == 0 {
 			return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
@@ -28,11 +28,11 @@ func (x *sqlExpression) call(n *sqltext.FuncCall) (operand, bool) {
 	case "cardinality":
 		return x.cardinality(n)
 	default:
-		return x.function(name, n.Args, n.Location)
+		return x.compileFunction(name, n.Args, n.Location)
 	}
 }
 
-func (x *sqlExpression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
+func (x *sqlExpression) compileAttributeCall(n *sqltext.FuncCall) (operand, bool) {
 	var name *sqltext.A_Const_Sval
 	if len(n.Args) == 1 {
 		name, _ = n.Args[0].GetAConst().GetVal().(*sqltext.A_Const_Sval)
@@ -51,12 +51,12 @@ func (x *sqlExpression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 		return operand{}, false
 	}
 	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID,
-		"integer": predicate.Number}[typeFamily(attribute.element())]
+		"integer": predicate.Number}[typeFamily(attribute.elementType())]
 	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType(), Optional: attribute.Optional}
-	if attribute.List() {
+	if attribute.IsList() {
 		kind = kind.List()
-		if attribute.element() == "integer" {
-			out.Type = "pg_catalog.int8[]" // lists of numbers compare as int8[]
+		if attribute.elementType() == "integer" {
+			out.Type = "pg_catalog.int8[]" // lists of numbers are compared as int8[]
 		}
 	}
 	out.Kind = kind
@@ -78,8 +78,8 @@ func (x *sqlExpression) cardinality(n *sqltext.FuncCall) (operand, bool) {
 	return operand{predicate.Call{Name: "cardinality", Args: []predicate.Expr{o.Expr}}, predicate.Number, n.Location}, true
 }
 
-// function compiles a call of the closed list.
-func (x *sqlExpression) function(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
+// compileFunction compiles a call of a permitted function.
+func (x *sqlExpression) compileFunction(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
 	f, ok := predicate.Functions[name]
 	if !ok {
 		return x.fail(at, closest(name, keys(predicate.Functions)), "%s is not a function that sql expressions may call", name)

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// operation compiles an operator, or a construct that the parser treats as one.
-func (x *sqlExpression) operation(n *sqltext.A_Expr) (operand, bool) {
+// compileOperator compiles an operator, or a construct that the parser treats as an operator.
+func (x *sqlExpression) compileOperator(n *sqltext.A_Expr) (operand, bool) {
 	names := stringsOf(n.Name)
 	if len(names) == 2 && names[0] == "pg_catalog" {
 		names = names[1:]
@@ -23,18 +23,18 @@ func (x *sqlExpression) operation(n *sqltext.A_Expr) (operand, bool) {
 	case sqltext.AEXPR_OP:
 		return x.operator(op, n)
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
-		return x.distinct(n)
+		return x.compileDistinct(n)
 	case sqltext.AEXPR_NULLIF:
-		return x.nullIf(n)
+		return x.compileNullIf(n)
 	case sqltext.AEXPR_IN:
-		return x.in(n, op == "<>")
+		return x.compileIn(n, op == "<>")
 	case sqltext.AEXPR_OP_ANY:
 		if op == "=" {
-			return x.anyOf(n, false)
+			return x.compileAnyOf(n, false)
 		}
 	case sqltext.AEXPR_OP_ALL:
 		if op == "<>" {
-			return x.anyOf(n, true)
+			return x.compileAnyOf(n, true)
 		}
 	case sqltext.AEXPR_LIKE:
 		return x.like(n, op == "!~~")
@@ -52,16 +52,16 @@ var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	switch {
 	case n.Lexpr == nil:
-		return x.sign(op, n)
+		return x.compileSign(op, n)
 	case slices.Contains(comparisons, op):
 		return x.comparison(op, n.Lexpr, n.Rexpr, n.Location)
 	case op == "&&" || op == "@>" || op == "<@":
 		return x.overlap(op, n)
 	case op == "+" || op == "-":
-		return x.shift(op, n)
+		return x.compileShift(op, n)
 	}
 	if f, ok := predicate.Functions[op]; ok && f.Operator {
-		return x.function(op, []*sqltext.Node{n.Lexpr, n.Rexpr}, n.Location)
+		return x.compileFunction(op, []*sqltext.Node{n.Lexpr, n.Rexpr}, n.Location)
 	}
 	suggestion := "docs/reference/policy.md lists the operators"
 	if op == "==" {
@@ -70,8 +70,8 @@ func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	return x.fail(n.Location, suggestion, "the operator %s is not part of sql expressions", op)
 }
 
-// sign compiles a number with a sign.
-func (x *sqlExpression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
+// compileSign compiles a number with a sign.
+func (x *sqlExpression) compileSign(op string, n *sqltext.A_Expr) (operand, bool) {
 	o, ok := x.expr(n.Rexpr)
 	if !ok {
 		return o, false
@@ -83,8 +83,8 @@ func (x *sqlExpression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
 	return x.fail(n.Location, "it could overflow", "arithmetic is not part of sql expressions")
 }
 
-// pair compiles two values, which must have one kind.
-func (x *sqlExpression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
+// compilePair compiles two values that must have one kind.
+func (x *sqlExpression) compilePair(left, right *sqltext.Node) (a, b operand, ok bool) {
 	a, ok = x.expr(left)
 	b, ok2 := x.expr(right)
 	if !ok || !ok2 {
@@ -113,7 +113,7 @@ func (x *sqlExpression) pair(left, right *sqltext.Node) (a, b operand, ok bool) 
 }
 
 func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
-	a, b, ok := x.pair(left, right)
+	a, b, ok := x.compilePair(left, right)
 	if !ok {
 		return operand{}, false
 	}
@@ -124,8 +124,8 @@ func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int3
 		predicate.Bool, at}, true
 }
 
-// distinct compiles IS [NOT] DISTINCT FROM without this operator, which cannot be schema-qualified.
-func (x *sqlExpression) distinct(n *sqltext.A_Expr) (operand, bool) {
+// compileDistinct compiles IS [NOT] DISTINCT FROM into other operators, since this one cannot be schema-qualified.
+func (x *sqlExpression) compileDistinct(n *sqltext.A_Expr) (operand, bool) {
 	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
 		return operand{}, false
@@ -144,19 +144,19 @@ func (x *sqlExpression) distinct(n *sqltext.A_Expr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *sqlExpression) nullIf(n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) compileNullIf(n *sqltext.A_Expr) (operand, bool) {
 	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
 		return operand{}, false
 	}
 	c := equal.Expr.(predicate.Compare)
-	a, _, _ := x.pair(n.Lexpr, n.Rexpr)
+	a, _, _ := x.compilePair(n.Lexpr, n.Rexpr)
 	differ := predicate.Negation{Expr: predicate.Test{A: c, Is: "TRUE"}}
 	return operand{predicate.Case{When: []predicate.When{{If: differ, Then: c.A}}}, a.kind, n.Location}, true
 }
 
-// in compiles IN: as one comparison with a list if all values are constants.
-func (x *sqlExpression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
+// compileIn compiles IN. If all values are constants, it becomes one comparison with a list.
+func (x *sqlExpression) compileIn(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	items := n.Rexpr.GetList()
 	if items == nil {
 		return x.fail(n.Location, "", "IN takes a list of values")
@@ -185,8 +185,8 @@ func (x *sqlExpression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// anyOf compiles value = ANY (list), and value <> ALL (list) as its negation.
-func (x *sqlExpression) anyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
+// compileAnyOf compiles value = ANY (list), and value <> ALL (list) as its negation.
+func (x *sqlExpression) compileAnyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	list, ok := x.expr(n.Rexpr)
 	if !ok {
 		return operand{}, false
@@ -209,7 +209,7 @@ func (x *sqlExpression) anyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
 }
 
 func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
-	a, b, ok := x.pair(n.Lexpr, n.Rexpr)
+	a, b, ok := x.compilePair(n.Lexpr, n.Rexpr)
 	if !ok {
 		return operand{}, false
 	}
@@ -266,8 +266,9 @@ func (x *sqlExpression) between(n *sqltext.A_Expr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// shift adds a constant interval to the clock. A column plus an interval could leave the range of its type.
-func (x *sqlExpression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
+// compileShift compiles the clock plus or minus a constant interval. A column plus an interval is refused: the sum
+// could leave the range of its type.
+func (x *sqlExpression) compileShift(op string, n *sqltext.A_Expr) (operand, bool) {
 	suggestion := "move the clock instead: column < now() - interval '30 days'"
 	o, ok := x.expr(n.Lexpr)
 	if !ok {
@@ -279,7 +280,7 @@ func (x *sqlExpression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
 	}
 	cast := n.Rexpr.GetTypeCast()
 	text, isString := cast.GetArg().GetAConst().GetVal().(*sqltext.A_Const_Sval)
-	if cast == nil || !isString || castTarget(cast.TypeName) != "interval" {
+	if cast == nil || !isString || castTypeName(cast.TypeName) != "interval" {
 		return x.fail(n.Location, suggestion, "the clock moves by a constant interval")
 	}
 	clock.Shift, ok = parseInterval(text.Sval.Sval)

@@ -6,10 +6,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Suggest returns `did you mean "x"?` for the candidate nearest to what was written, or "" if none is near.
+// Suggest returns `did you mean "x"?` with the candidate that is most similar to the written word, or "" if none is
+// similar.
 func Suggest(written string, candidates []string) string { return closest(written, candidates) }
 
-// closest returns `did you mean "x"?` for the candidate nearest to what was written, or "" if none is near.
+// closest returns `did you mean "x"?` with the candidate that is most similar to the written word, or "" if none is
+// similar.
 func closest(written string, candidates []string) string {
 	near, ok := yamlfile.Nearest(written, candidates)
 	if !ok {
@@ -18,8 +20,8 @@ func closest(written string, candidates []string) string {
 	return "did you mean " + quote(near) + "?"
 }
 
-// oneOf is closest. If nothing is near, it lists the candidates, if they are few.
-func oneOf(written string, candidates []string) string {
+// closestOrFew is [closest]. If no candidate is similar, it lists the candidates, unless there are many.
+func closestOrFew(written string, candidates []string) string {
 	if near := closest(written, candidates); near != "" || len(candidates) == 0 {
 		return near
 	}
@@ -33,8 +35,8 @@ func oneOf(written string, candidates []string) string {
 	return "it has " + strings.Join(quoted, ", ")
 }
 
-// among is closest. If nothing is near, it lists all known words.
-func among(written string, known []string) string {
+// closestOrAll is [closest]. If no known word is similar, it lists them all.
+func closestOrAll(written string, known []string) string {
 	if near := closest(written, known); near != "" {
 		return near
 	}

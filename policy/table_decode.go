@@ -6,27 +6,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
+// tableDecl is an entry of the section tables.
 type tableDecl struct {
 	place
-	name    string
-	rows    block
-	noRows  *place       // the place of rows: none
-	columns []columnDecl // nil: all columns show
-	write   *writeDecl
-	observe *place // the place of observe: true
-	enforce bool   // observe: false is there
+	name         string
+	rows         block
+	noRows       *place       // the place of `rows: none`; nil: the key has another value
+	columns      []columnDecl // the columns that agents see; nil: all of them
+	write        *writeDecl
+	observe      *place // the place of `observe: true`; nil: it is not there
+	neverObserve bool   // the table has `observe: false`
 
-	auditKeys bool   // audit: { keys: true } is there
-	keysAt    *place // the place of keys
+	auditKeys bool   // the table has `audit: { keys: true }`
+	keysAt    *place // the place of the key keys in audit
 
-	approximate bool // approximate: accept is there
+	approximate bool // the table has `approximate: accept`
 
 	aggregate *aggregateDecl
-	consent   block // the consent that columns with a category need; nil: none is declared
+	consent   block // the consent that columns with a category need; nil: the table declares none
 	lifecycle *lifecycleDecl
 }
 
-// tableKeys are keys of a table that people also write elsewhere.
+// tableKeys are keys of a table that people also write by mistake inside rows.
 var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
 
 func (d *tableDecoder) decodeTable(at place, name string, n *node) {
@@ -36,7 +37,8 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
 	}
-	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List { // the value of rows is in the table's place
+	// the value of the key rows was written in the place of the table's mapping
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List {
 		suggestion := "write { rows: [ … ] }"
 		if n.Kind == yamlfile.Scalar {
 			suggestion = "write { rows: " + n.Value + " }"
@@ -47,7 +49,7 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, yamlfile.Mapping, n.Kind)
 		return
 	}
-	d.fields(n, what, map[string]func(*node){
+	d.decodeFields(n, what, map[string]func(*node){
 		"rows":    func(v *node) { d.decodeRows(&decl, v) },
 		"columns": func(v *node) { decl.columns = d.decodeColumns(v) },
 		"write":   func(v *node) { decl.write = d.decodeWrite(v) },
@@ -57,7 +59,7 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 		"audit":     func(v *node) { d.decodeTableAudit(&decl, v) },
 		"approximate": func(v *node) {
 			word := ""
-			d.word(&word, "approximate")(v)
+			d.decodeWord(&word, "approximate")(v)
 			if decl.approximate = word == "accept"; !decl.approximate && word != "" {
 				d.fail(v.Place,
 					"write approximate: accept, or leave it out: searches for the nearest rows are then exact",
@@ -67,14 +69,14 @@ func (d *tableDecoder) decodeTable(at place, name string, n *node) {
 		"consent":   func(v *node) { decl.consent = d.blocks.decodeConsent(v.Place, v) },
 		"lifecycle": func(v *node) { decl.lifecycle = d.decodeLifecycle(v.Place, v) },
 	}, "source", "limit")
-	d.need(n, what, "rows")
-	if none, _ := decl.rows.(noneBlock); none.list && decl.aggregate == nil {
+	d.requireFields(n, what, "rows")
+	if none, _ := decl.rows.(noneBlock); none.isEmptyList && decl.aggregate == nil {
 		d.fail(*decl.noRows, `say "open" if every row may show`, "rows is empty")
 	}
 	d.doc.tables = append(d.doc.tables, decl)
 }
 
-// decodeRows reads the rule of a table, or rows: none.
+// decodeRows reads the rule of a table, or `rows: none`.
 func (d *tableDecoder) decodeRows(decl *tableDecl, n *node) {
 	none := n.Kind == yamlfile.Scalar && n.Value == "none" || n.Kind == yamlfile.List && len(n.Items) == 0
 	if !none {
@@ -82,23 +84,25 @@ func (d *tableDecoder) decodeRows(decl *tableDecl, n *node) {
 		return
 	}
 	decl.noRows, decl.rows = &n.Place, noneBlock{n.Place, n.Kind == yamlfile.List}
-	d.doc.blocks[n.Place] = "none"
+	d.doc.blockNames[n.Place] = "none"
 }
 
-// showsPlain tells whether agents see a column unchanged. They write no other columns: a mask would not tell them what
-// they have written.
-func (d *tableDecl) showsPlain(name string) bool {
+// isPlainColumn tells whether agents see a column unchanged. They may write no other columns: a mask would not tell
+// them what they have written.
+func (d *tableDecl) isPlainColumn(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
-		func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
+		func(c columnDecl) bool {
+			return c.Name == name && c.Mask == Plain && !c.generalised && c.category == nil
+		})
 }
 
-// showsColumn tells whether agents see a column, unchanged or masked, but not as NULL.
-func (d *tableDecl) showsColumn(name string) bool {
+// isVisibleColumn tells whether agents see a column unchanged or masked, but not always as NULL.
+func (d *tableDecl) isVisibleColumn(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
 		func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
 }
 
-// showsHash tells whether agents see a hash of a column.
-func (d *tableDecl) showsHash(name string) bool {
+// isHashedColumn tells whether agents see a hash of a column.
+func (d *tableDecl) isHashedColumn(name string) bool {
 	return slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Hash })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Tool publishes a function among the tools of MCP.
+// Tool publishes a function as a tool of MCP.
 type Tool struct {
 	Name        string
 	Description string
-	Arguments   []ToolArgument // the arguments, in the order of the function
+	Arguments   []ToolArgument // the arguments, in the order of the function's
 }
 
 // ToolArgument is an argument of a tool. Pinned arguments are left out.
@@ -22,7 +22,7 @@ type ToolArgument struct {
 	Name        string
 	Type        string // the type as the catalog writes it
 	Description string
-	Optional    bool // the function has a default for it
+	Optional    bool // the caller may leave it out, since the function has a default for it
 }
 
 // BuiltinTools are the names of pgconsent's own tools. A policy cannot publish a function under them.
@@ -34,14 +34,15 @@ var BuiltinTools = []string{
 	"privacy_grant", "privacy_revoke", "query", "track_interaction", "upgrade_relationship",
 }
 
-// toolName is the form of a tool's name that vendors of models accept.
+// toolName matches the names of tools that vendors of models accept.
 var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
+// toolDecl is the key tool of a function.
 type toolDecl struct {
 	place
 	name, description string
 	nameAt            place
-	arguments         []toolArgumentDecl // nil: all arguments that are not pinned
+	arguments         []toolArgumentDecl // the arguments that the policy describes; nil: all arguments that are not pinned
 	argumentsGiven    bool
 }
 
@@ -53,22 +54,22 @@ type toolArgumentDecl struct {
 func (d *functionDecoder) tool(decl *functionDecl, n *node) {
 	t := &toolDecl{place: n.Place, nameAt: n.Place}
 	what := "tool of " + decl.name
-	d.fields(n, what, map[string]func(*node){
-		"name":        d.wordAt(&t.name, &t.nameAt, "name"),
-		"description": d.word(&t.description, "description"),
+	d.decodeFields(n, what, map[string]func(*node){
+		"name":        d.decodeWordAt(&t.name, &t.nameAt, "name"),
+		"description": d.decodeWord(&t.description, "description"),
 		"arguments": func(v *node) {
 			t.argumentsGiven = true
 			switch v.Kind {
 			case yamlfile.List:
 				for _, item := range v.Items {
 					a := toolArgumentDecl{place: item.Place}
-					d.word(&a.name, "an argument")(item)
+					d.decodeWord(&a.name, "an argument")(item)
 					t.arguments = append(t.arguments, a)
 				}
 			case yamlfile.Mapping:
 				for i, name := range v.Keys {
 					a := toolArgumentDecl{place: v.KeyAt[i], name: name}
-					d.word(&a.description, "the description of an argument")(v.Values[i])
+					d.decodeWord(&a.description, "the description of an argument")(v.Values[i])
 					t.arguments = append(t.arguments, a)
 				}
 			default:
@@ -76,12 +77,12 @@ func (d *functionDecoder) tool(decl *functionDecl, n *node) {
 			}
 		},
 	})
-	d.need(n, what, "description")
+	d.requireFields(n, what, "description")
 	decl.tool = t
 }
 
-// tool checks the tool of a function.
-func (c *functionCompiler) tool(p *Policy, decl functionDecl, f *Function) {
+// compileTool checks and compiles the tool of a function.
+func (c *functionCompiler) compileTool(p *Policy, decl functionDecl, f *Function) {
 	t := decl.tool
 	if t == nil {
 		return
@@ -110,12 +111,12 @@ func (c *functionCompiler) tool(p *Policy, decl functionDecl, f *Function) {
 		}
 	}
 	if len(f.Overloads) == 1 {
-		out.Arguments = c.toolArguments(t, f)
+		out.Arguments = c.compileToolArguments(t, f)
 	}
 	f.Tool = out
 }
 
-func (c *functionCompiler) toolArguments(t *toolDecl, f *Function) []ToolArgument {
+func (c *functionCompiler) compileToolArguments(t *toolDecl, f *Function) []ToolArgument {
 	o := f.Overloads[0]
 	if o.Variadic {
 		c.fail(t.place, "", "%s is variadic: it cannot be a tool", functionSignature(o))
@@ -156,8 +157,8 @@ func (c *functionCompiler) toolArguments(t *toolDecl, f *Function) []ToolArgumen
 	return out
 }
 
-// Statement is the SQL that the tool runs: a call with the given arguments as parameters, in their order.
-func (f *Function) Statement(given []string) string {
+// CallStatement returns the SQL that the tool runs: a call with the given arguments as parameters, in their order.
+func (f *Function) CallStatement(given []string) string {
 	arguments := make([]string, len(given))
 	for i, name := range given {
 		arguments[i] = fmt.Sprintf("%s => $%d", catalog.QuoteIdent(name), i+1)
@@ -166,8 +167,8 @@ func (f *Function) Statement(given []string) string {
 		strings.Join(arguments, ", "))
 }
 
-// parts describes the tool in words for people.
-func (t *Tool) parts(f *Function) map[string]string {
+// describeParts describes the tool in words for people.
+func (t *Tool) describeParts(f *Function) map[string]string {
 	out := map[string]string{"": t.describe(), "function": f.Name.String(), "description": t.Description}
 	for _, a := range t.Arguments {
 		out["argument "+a.Name] = a.Type
@@ -175,7 +176,7 @@ func (t *Tool) parts(f *Function) map[string]string {
 	return out
 }
 
-// describe describes all of the tool, for the hash of the policy.
+// describe describes everything about the tool, for the hash of the policy.
 func (t *Tool) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q", t.Name, t.Description)

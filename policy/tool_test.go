@@ -35,7 +35,7 @@ func TestTool(t *testing.T) {
 		if f.Tool.Name != "find" || strings.Join(got, " ") != c.want {
 			t.Errorf("%s: tool %s with %q, want %q", c.arguments, f.Tool.Name, got, c.want)
 		}
-		if got, want := f.Statement([]string{"q", "n"}), `SELECT * FROM public.search(q => $1, n => $2)`; got != want {
+		if got, want := f.CallStatement([]string{"q", "n"}), `SELECT * FROM public.search(q => $1, n => $2)`; got != want {
 			t.Errorf("statement %s, want %s", got, want)
 		}
 	}

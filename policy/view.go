@@ -6,23 +6,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ViewCopy is a kind of copy of an owner's view.
+// ViewCopy is a kind of copy of an owner's view. Each copy is made of another query.
 type ViewCopy int
 
 const (
-	RowCopy      ViewCopy = iota // relies on row security alone
-	FilteredCopy                 // has the predicates of its tables, too
-	SignedCopy                   // reads signed views, for leak-safe statements
+	RowCopy      ViewCopy = iota // the copy relies on row security alone
+	FilteredCopy                 // the copy's query also contains the predicates of its tables
+	SignedCopy                   // the copy reads signed views, for leak-safe statements
 )
 
-// ViewRewriter judges the query of a view by the rules for agents' statements, and returns the query of a copy: names
-// are qualified, tables and views of p are replaced by pgconsent's views where agents read them so, functions are
-// pinned. partly is true if a FilteredCopy has a table without its predicate. A SignedCopy is "" if the query has an
-// expression that is not leak-safe.
+// ViewRewriter checks the query of a view by the rules for agents' statements, and returns the query of a copy: names
+// are qualified, tables and views of p are replaced by pgconsent's views of them where agents read those, and functions
+// are pinned. partly is true if a FilteredCopy reads a table without its predicate. A SignedCopy is "" if the query has
+// an expression that is not leak-safe.
 type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string,
 	partly bool, err error)
 
-// compile compiles a view and, before it, those that it reads.
+// compile compiles a view, and before it the views that it reads.
 func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	schema, name := splitName(decl.name)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
@@ -53,10 +53,10 @@ func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	}
 }
 
-// maxViewDepth bounds the depth of views that read views.
+// maxViewDepth bounds how many views may read each other in a chain.
 const maxViewDepth = 32
 
-// copyView returns a view with its queries; nil after an error. It copies the views beneath it first.
+// copyView returns a view with the queries of its copies; nil after an error. It copies the views that it reads first.
 func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
 	if v, ok := p.View(r.Name); ok {
 		return v
@@ -70,7 +70,7 @@ func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, d
 		name := read.Relation
 		if t, ok := p.Table(name); ok && t.Columns != nil {
 			for _, column := range read.Columns {
-				if t.Visible().Column(column) == nil {
+				if t.VisibleRelation().Column(column) == nil {
 					c.fail(decl.place, "show the column to agents, or make a view without it",
 						"view %s reads %s.%s, which is hidden from agents", r.Name, name, column)
 					return nil

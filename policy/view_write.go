@@ -8,20 +8,21 @@ import (
 )
 
 // setWrite works out what agents may change through a view: what they may change of the one table or view that it
-// reads, in the columns that it takes over unchanged. PostgreSQL must find the view, and every view beneath, updatable
-// without triggers and rules: agents write through pgconsent's copy of the view (see [ViewCopy]), which has neither.
+// reads, in the columns that the view shows unchanged. PostgreSQL must find the view, and every view that it reads,
+// updatable without triggers and rules: agents write through pgconsent's copy of the view (see [ViewCopy]), which has
+// neither.
 func (v *View) setWrite(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
 		return
 	}
-	var beneath *Write
+	var innerWrite *Write
 	var read *catalog.Relation
 	if t, ok := p.Table(v.Relation.Reads[0].Relation); ok {
-		beneath, read = t.Write, t.Relation
+		innerWrite, read = t.Write, t.Relation
 	} else if inner, ok := p.View(v.Relation.Reads[0].Relation); ok {
-		beneath, read = inner.Write, inner.Relation
+		innerWrite, read = inner.Write, inner.Relation
 	}
-	if beneath == nil {
+	if innerWrite == nil {
 		return
 	}
 	base := viewColumns(v.Relation, read)
@@ -29,18 +30,18 @@ func (v *View) setWrite(p *Policy) {
 		return
 	}
 	w := &Write{
-		Insert: beneath.Insert && v.Relation.Updatable.Inserts() &&
+		Insert: innerWrite.Insert && v.Relation.Updatable.Inserts() &&
 			!slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
-		Update:        beneath.Update && v.Relation.Updatable.Updates(),
-		Delete:        beneath.Delete && v.Relation.Updatable.Deletes(),
-		InsertsHidden: beneath.InsertsHidden,
-		Notices:       beneath.Notices,
+		Update:           innerWrite.Update && v.Relation.Updatable.Updates(),
+		Delete:           innerWrite.Delete && v.Relation.Updatable.Deletes(),
+		InsertsAreHidden: innerWrite.InsertsAreHidden,
+		Notices:          innerWrite.Notices,
 	}
 	for i, column := range v.Relation.Columns {
-		if slices.Contains(beneath.Insertable, base[i]) {
+		if slices.Contains(innerWrite.Insertable, base[i]) {
 			w.Insertable = append(w.Insertable, column.Name)
 		}
-		if slices.Contains(beneath.Updatable, base[i]) {
+		if slices.Contains(innerWrite.Updatable, base[i]) {
 			w.Updatable = append(w.Updatable, column.Name)
 		}
 	}
@@ -50,8 +51,8 @@ func (v *View) setWrite(p *Policy) {
 	}
 }
 
-// viewColumns returns for each column of a view the column of the one relation that it reads, "" for an expression; nil
-// if the query has another form.
+// viewColumns returns for each column of a view the name of the column that it shows, of the one relation which the
+// view reads, and "" for an expression. The result is nil if the query has another form.
 func viewColumns(view, read *catalog.Relation) []string {
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 {
@@ -62,7 +63,7 @@ func viewColumns(view, read *catalog.Relation) []string {
 		len(query.TargetList) != len(view.Columns) {
 		return nil
 	}
-	named := map[string]string{} // the relation's columns by their names in the query
+	named := map[string]string{} // the relation's columns, by the names that the query gives them
 	given := query.FromClause[0].GetRangeVar().GetAlias().GetColnames()
 	if len(given) > len(read.Columns) {
 		return nil
@@ -76,7 +77,7 @@ func viewColumns(view, read *catalog.Relation) []string {
 	}
 	out := make([]string, len(query.TargetList))
 	for i, n := range query.TargetList {
-		// The query reads one relation, so a qualifier before the column means that one.
+		// the query reads one relation, so a qualifier before a column's name means that relation
 		fields := n.GetResTarget().GetVal().GetColumnRef().GetFields()
 		if len(fields) > 0 {
 			out[i] = named[fields[len(fields)-1].GetString_().GetSval()]

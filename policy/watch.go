@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Watch notes the state of a policy's files and folders as they were read, and tells whether they change. It is for one
-// goroutine.
+// Watch notes the state of a policy's files and folders when they are read, and tells whether they change later. It is
+// for one goroutine.
 type Watch struct {
-	seen map[string]string
-	last string // the state at the last call of Changed
+	seen      map[string]string
+	lastState string // the state that the last call of Changed saw
 }
 
-// note notes a file or folder before it is read.
-func (w *Watch) note(path string) {
+// noteState notes the state of a file or folder before it is read.
+func (w *Watch) noteState(path string) {
 	if _, ok := w.seen[path]; !ok {
 		w.seen[path] = fileState(path)
 	}
 }
 
-// fileState changes if a file changes, or the entries of a folder.
+// fileState returns a text that changes when the file, or the list of files in the folder, changes.
 func fileState(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -40,9 +40,9 @@ func fileState(path string) string {
 	return strings.Join(names, "\x00")
 }
 
-// Changed tells whether something has changed since it was read, and has not changed since the last call of Changed.
-// People who edit several files have the time between two calls to finish.
-func (w *Watch) Changed() bool {
+// HasChanged tells whether something has changed since it was read, and has been unchanged since the last call of
+// Changed. So people who save several files have the time between two calls to finish.
+func (w *Watch) HasChanged() bool {
 	var b strings.Builder
 	same := true
 	for _, path := range keys(w.seen) {
@@ -50,7 +50,7 @@ func (w *Watch) Changed() bool {
 		same = same && now == w.seen[path]
 		fmt.Fprintf(&b, "%q %q\n", path, now)
 	}
-	settled := b.String() == w.last
-	w.last = b.String()
+	settled := b.String() == w.lastState
+	w.lastState = b.String()
 	return !same && settled
 }

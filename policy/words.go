@@ -9,11 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// RuleLine is a line of a rule in words.
+// RuleLine is a line of the text that describes a rule in words.
 type RuleLine struct {
 	Depth int    `json:"depth"`
 	Text  string `json:"text"`
-	Place string `json:"place,omitempty"` // file:line:column
+	Place string `json:"place,omitempty"` // the place in the policy, as file:line:column
 }
 
 // RuleInWords describes the rule of a table, line by line.
@@ -43,7 +43,7 @@ func (p *Policy) words(r *Rule, row *catalog.Relation, depth int, out *[]RuleLin
 	}
 }
 
-// inWords describes a node. It shows SQL for a node without words.
+// inWords describes a node in words. It shows SQL for a node that has no words.
 func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	switch n := n.(type) {
 	case predicate.Open:
@@ -113,7 +113,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	return "the condition " + conditionText(n, row)
 }
 
-// subjectsText says who must agree, and how.
+// subjectsText says in words who must consent, and how.
 func subjectsText(n predicate.Recorded, how string) string {
 	subjects := n.Subject
 	if subjects == "" {
@@ -129,7 +129,7 @@ func subjectsText(n predicate.Recorded, how string) string {
 	return text
 }
 
-// registryText says what a record of the registry must have.
+// registryText says in words which record the registry must have.
 func registryText(n predicate.Registered) string {
 	var out []string
 	listed := func(what string, words []string, session []predicate.Grantee) {
@@ -181,7 +181,7 @@ func attributeNames(to []predicate.Grantee) string {
 	return strings.Join(out, ", ")
 }
 
-// conditionText is the SQL of a node, without the test for a sealed session.
+// conditionText returns the SQL of a node, without the test for a sealed session.
 func conditionText(n predicate.Node, row *catalog.Relation) string {
 	return strings.TrimPrefix(ReadableSQL(predicate.Check(n, row)), "(SELECT sealed()) AND ")
 }
@@ -211,7 +211,7 @@ func granteeText(n predicate.Grant) string {
 	return strings.Join(who, " or ")
 }
 
-// linkText describes links: note_people (note_id = id) → people (id = person_id).
+// linkText describes links, as in note_people (note_id = id) → people (id = person_id).
 func linkText(steps []predicate.Step) string {
 	var out []string
 	for _, s := range steps {
@@ -233,7 +233,7 @@ func noSubjectText(required bool) string {
 
 var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`)
 
-// ReadableSQL leaves out of generated SQL the schema names that only make it independent of the search path.
+// ReadableSQL returns generated SQL without the schema names that only make it independent of the search path.
 func ReadableSQL(sql string) string {
 	sql = qualifiedOperator.ReplaceAllString(sql, "$1")
 	return strings.NewReplacer("pg_catalog.", "", "pgconsent_signed.attr(", "attr(", "pgconsent_signed.sealed(",

@@ -9,32 +9,33 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Write says what agents may change of a table. They change only rows that they see, and must go on seeing them.
+// Write says what agents may change of a table. They change only rows that they see, and must still see the rows after
+// the change.
 type Write struct {
 	Insert, Update, Delete bool
 
-	Insertable  []string // the columns that an INSERT may name, with stamped ones, in the table's order
+	Insertable  []string // the columns that an INSERT may name, and the stamped columns, in the table's order
 	CopyColumns []string // the insertable columns that COPY FROM may name: identity columns are left out
 	Updatable   []string // the columns that an UPDATE may set
 	Stamps      []Stamp
-	Notices     []string // what an INSERT raises where the agent sends another value than a stamp's
-	Lists       []predicate.Bound
+	Notices     []string          // the notices that an INSERT raises if the agent sends another value than a stamp's
+	Lists       []predicate.Bound // the bounds of lists of ids that agents write
 
-	InsertCheck predicate.Node // what a new row must be
-	UpdateCheck predicate.Node // what a changed row must be
+	InsertCheck predicate.Node // the condition that a new row must meet
+	UpdateCheck predicate.Node // the condition that a changed row must meet
 
-	// the rows that show which agents may change, and delete; nil: all of them
-	UpdateRows, DeleteRows predicate.Node
+	// the visible rows that agents may change, and the visible rows that they may delete; nil: all visible rows
+	UpdatableRows, DeletableRows predicate.Node
 
-	// AffectsOtherRules: the rules of other tables read these rows, and the session decides which of its visible rows
-	// an agent may change.
+	// AffectsOtherRules: the rules of other tables read rows of this table, and the session decides which of its visible
+	// rows an agent may change.
 	AffectsOtherRules bool
 
-	// InsertsHidden: a stamp makes each row that agents insert invisible to them.
-	InsertsHidden bool
+	// InsertsAreHidden: a stamp makes every row that agents insert invisible to them.
+	InsertsAreHidden bool
 }
 
-// Allows tells whether a command may be sent.
+// Allows tells whether agents may send a command on the table.
 func (w *Write) Allows(command string) bool {
 	if w == nil {
 		return false
@@ -50,22 +51,23 @@ func (w *Write) Allows(command string) bool {
 	return false
 }
 
-// Conditions are all conditions on rows that agents write. w may be nil.
+// Conditions returns all conditions on rows that agents write. w may be nil.
 func (w *Write) Conditions() []predicate.Node {
 	if w == nil {
 		return nil
 	}
-	return slices.DeleteFunc([]predicate.Node{w.InsertCheck, w.UpdateCheck, w.UpdateRows, w.DeleteRows},
+	return slices.DeleteFunc([]predicate.Node{w.InsertCheck, w.UpdateCheck, w.UpdatableRows, w.DeletableRows},
 		func(n predicate.Node) bool { return n == nil })
 }
 
-// describe describes the meaning, for the hash of the policy.
+// describe describes what the writes mean, for the hash of the policy.
 func (w *Write) describe(r *catalog.Relation) string {
 	if w == nil {
 		return ""
 	}
 	parts := []string{
-		strconv.FormatBool(w.Insert), strconv.FormatBool(w.Update), strconv.FormatBool(w.Delete), strconv.FormatBool(w.InsertsHidden),
+		strconv.FormatBool(w.Insert), strconv.FormatBool(w.Update), strconv.FormatBool(w.Delete),
+		strconv.FormatBool(w.InsertsAreHidden),
 		strconv.Quote(strings.Join(w.Insertable, "\x00")), strconv.Quote(strings.Join(w.Updatable, "\x00")),
 		predicate.Check(w.InsertCheck, r), predicate.Check(w.UpdateCheck, r),
 	}
@@ -76,7 +78,7 @@ func (w *Write) describe(r *catalog.Relation) string {
 		}
 	}
 	parts = append(parts, describeBounds(w.Lists))
-	for command, rows := range []predicate.Node{w.UpdateRows, w.DeleteRows} {
+	for command, rows := range []predicate.Node{w.UpdatableRows, w.DeletableRows} {
 		if rows != nil {
 			parts = append(parts, strconv.Itoa(command), predicate.Check(rows, r))
 		}
@@ -84,7 +86,7 @@ func (w *Write) describe(r *catalog.Relation) string {
 	return strings.Join(parts, " ")
 }
 
-// clearAffectsOtherRules resets AffectsOtherRules for tables that no other table's rule reads.
+// clearAffectsOtherRules resets AffectsOtherRules of tables that no other table's rule reads.
 func (p *Policy) clearAffectsOtherRules() {
 	for _, t := range p.tables {
 		if t.Write == nil || !t.Write.AffectsOtherRules {

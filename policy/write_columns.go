@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// sendableColumns returns the columns whose values agents may send, in the table's order.
+// sendableColumns returns the columns for which agents may send values, in the table's order.
 func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []string {
 	r := t.relation
 	stamped := func(name string) bool {
@@ -34,7 +34,7 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 			continue
 		}
 		why, what, known := c.leaks.whyUnwritable(decl, t, column)
-		if !t.decl.showsPlain(column.Name) {
+		if !t.decl.isPlainColumn(column.Name) {
 			why, what, known = "it is hidden or masked", "say allow under columns of the table, or stamp it", true
 		}
 		switch {
@@ -49,8 +49,8 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 	return out
 }
 
-// decidesVisibility tells whether a column decides who sees the row in another way than as its owner: a status, a list
-// of grants, a shared tenant. Agents may send such a column only if the policy names it.
+// decidesVisibility tells whether a column decides who sees the row in another way than by naming its owner: as a
+// status, a list of grants, or the tenant that all share. Agents may send such a column only if the policy names it.
 func decidesVisibility(rows predicate.Node, column string) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		switch part.(type) {
@@ -64,7 +64,7 @@ func decidesVisibility(rows predicate.Node, column string) bool {
 	return false
 }
 
-// refuseSequences refuses to show agents numbers of a sequence from which others draw as well.
+// refuseSequences refuses writes that show agents numbers of a sequence from which others draw as well.
 func (c *writeCompiler) refuseSequences(out *Write, decl *writeDecl, t *policyTable) {
 	if _, open := t.rows.(predicate.Open); open || !out.Insert || decl.accepts(acceptSequences) {
 		return

@@ -17,8 +17,8 @@ type writeCompiler struct {
 	referrers *referrerLeaks
 }
 
-// compile compiles what agents may change of a table, when its own rule and those of all other tables are compiled.
-// nil: nothing.
+// compile compiles what agents may change of a table. The rules of all tables must be compiled before. The result is
+// nil if they may change nothing.
 func (c *writeCompiler) compile(t *policyTable) *Write {
 	decl := t.decl.write
 	if decl == nil || !c.isWritable(decl, t) {
@@ -34,7 +34,7 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 		c.fail(decl.place, "leave write out if agents write nothing", "no commands")
 	}
 	for _, command := range []string{"insert", "update", "delete"} {
-		if own, ok := decl.own[command]; ok && !out.Allows(strings.ToUpper(command)) {
+		if own, ok := decl.commandRules[command]; ok && !out.Allows(strings.ToUpper(command)) {
 			c.fail(own.place, "add "+command+" to commands, or leave this out", "%s is none of the commands", command)
 		}
 	}
@@ -45,7 +45,7 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 			out.Notices = append(out.Notices, notice)
 		}
 	}
-	out.Lists = c.listBounds(decl, t.relation)
+	out.Lists = c.compileListBounds(decl, t.relation)
 	sendable := c.sendableColumns(decl, t)
 	c.refuseCollisions(out, decl, t, sendable)
 	c.refuseInsert(out, decl, t)
@@ -53,7 +53,8 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 		return nil
 	}
 	if why := c.leaks.whyOwnRuleTells(decl, t, "delete"); out.Delete && why != "" && !decl.accepts(acceptValues) {
-		c.withhold(decl.own["delete"].place, "say accept: ["+acceptValues+"], or let the rule ask for what agents see",
+		c.withhold(decl.commandRules["delete"].place,
+			"say accept: ["+acceptValues+"], or let the rule ask for what agents see",
 			"agents cannot delete from %s: %s", t.relation.Name, why)
 		out.Delete = false
 	}
@@ -63,9 +64,9 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 		out.Delete = false
 	}
 	c.writableColumns(out, decl, t, sendable, withheld)
-	c.checks(out, decl, t)
+	c.compileChecks(out, decl, t)
 	c.checkForeignKeys(out, decl, t, sendable)
-	if len(c.withheldWrites) > withheld { // a command whose columns are all withheld goes with them
+	if len(c.withheldWrites) > withheld { // a command is withheld if all of its columns are
 		out.Insert = out.Insert && len(out.Insertable) > 0
 		out.Update = out.Update && len(out.Updatable) > 0
 	}
@@ -77,7 +78,7 @@ func (c *writeCompiler) compile(t *policyTable) *Write {
 	return out
 }
 
-// isWritable refuses tables that agents can only read.
+// isWritable tells whether agents can write a table at all, and reports an error if they can only read it.
 func (c *writeCompiler) isWritable(decl *writeDecl, t *policyTable) bool {
 	switch r := t.relation; {
 	case lacksRowSecurity(r):
@@ -95,12 +96,12 @@ func (c *writeCompiler) isWritable(decl *writeDecl, t *policyTable) bool {
 	return false
 }
 
-// refuseCollisions refuses inserts of rows whose keys may collide although the agent chooses none of their columns: the
-// collision would tell about a hidden row, or about a hidden column of a visible one.
+// refuseCollisions refuses inserts of rows whose keys may collide although agents choose none of the key's columns: the
+// collision would tell about a hidden row, or about a hidden column of a visible row.
 func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
 	r := t.relation
 	for _, key := range c.graph.uniqueKeys(r) {
-		if out.Insert && !decl.accepts(acceptConflicts) && collidesUnsent(decl, key, r, sendable) &&
+		if out.Insert && !decl.accepts(acceptConflicts) && mayCollideUnsent(decl, key, r, sendable) &&
 			!decl.collidesWithVisibleRow(key, t.rows, r) {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
 				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden "+
@@ -109,7 +110,7 @@ func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyT
 		if !out.Insert || decl.accepts(acceptValues) {
 			continue
 		}
-		if name := c.leaks.hiddenPartialColumn(t, key); name != "" && collidesUnsent(decl, key, r, sendable) {
+		if name := c.leaks.hiddenPartialColumn(t, key); name != "" && mayCollideUnsent(decl, key, r, sendable) {
 			c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the key hold for all rows",
 				"agents cannot insert into %s, which stamps all of the key %s, or leaves it to defaults: a "+
 					"collision would tell of %s", r.Name, key.Name, t.whyHidden(name))
@@ -123,7 +124,7 @@ func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyT
 	}
 }
 
-// refuseInsert withholds INSERT where values that agents do not choose would tell about hidden rows or columns.
+// refuseInsert withholds INSERT if values that agents do not choose would tell about hidden rows or columns.
 func (c *writeCompiler) refuseInsert(out *Write, decl *writeDecl, t *policyTable) {
 	if why := c.leaks.whyStampHashed(decl, t); out.Insert && why != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null",
@@ -137,7 +138,7 @@ func (c *writeCompiler) refuseInsert(out *Write, decl *writeDecl, t *policyTable
 	}
 }
 
-// warnMissingValues warns of columns without which no INSERT succeeds and which agents do not set.
+// warnMissingValues warns of columns that agents do not set and without which no INSERT succeeds.
 func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalog.Relation) {
 	for _, column := range r.Columns {
 		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
@@ -162,17 +163,18 @@ func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalo
 	}
 }
 
-// writableColumns works out the columns of each command. withheld is the number of withheld writes before this table.
+// writableColumns works out which columns each command may write. withheld is the number of writes that were withheld
+// before this table.
 func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTable, sendable []string, withheld int) {
 	stamped := func(name string) bool {
 		return slices.ContainsFunc(out.Stamps, func(s Stamp) bool { return s.Column == name })
 	}
 	judged, known := c.judgedColumns(decl, t)
-	lastWhy := "" // why some column cannot be updated
+	lastWhy := "" // the reason why some column cannot be updated
 	for _, column := range t.relation.Columns {
 		name := column.Name
 		isSendable := slices.Contains(sendable, name)
-		if out.Insert && (stamped(name) && t.decl.showsPlain(name) || isSendable) {
+		if out.Insert && (stamped(name) && t.decl.isPlainColumn(name) || isSendable) {
 			out.Insertable = append(out.Insertable, name)
 			if column.Identity == "" {
 				out.CopyColumns = append(out.CopyColumns, name)
@@ -182,7 +184,7 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 		if why != "" {
 			lastWhy = why
 		}
-		if !updatable || !decl.names(name) && (!known || slices.Contains(judged, name)) {
+		if !updatable || !decl.namesColumn(name) && (!known || slices.Contains(judged, name)) {
 			continue
 		}
 		out.Updatable = append(out.Updatable, name)
@@ -200,11 +202,11 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 	}
 }
 
-// judgedColumns are the columns that the table's rule and the check read, with the columns from which these are
-// computed. known is false if they read something else besides.
+// judgedColumns returns the columns that the table's rule and check read, with the columns from which these are
+// computed. known is false if they read more than columns.
 func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged []string, known bool) {
 	judged, known = predicate.RowColumns(t.rows)
-	for _, b := range []block{decl.check, decl.ownRows("update")} {
+	for _, b := range []block{decl.check, decl.rowsOfCommand("update")} {
 		if b != nil {
 			more, all := predicate.RowColumns(c.rules.compileBlock(b, t.relation))
 			judged, known = append(judged, more...), known && all
@@ -217,9 +219,9 @@ func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged [
 // would tell about columns that agents do not see.
 func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable, name string,
 	sendable bool) (updatable bool, why string) {
-	named := decl.names(name)
+	named := decl.namesColumn(name)
 	immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.text == name })
-	// a row that goes to another partition is stamped anew
+	// a row that moves to another partition is inserted there, and gets its stamps anew
 	moves := len(out.Stamps) > 0 && slices.Contains(t.relation.PartitionBy, name)
 	if out.Update && moves && named && !immutable {
 		c.fail(decl.place, "list it under immutable",
@@ -240,18 +242,18 @@ func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable,
 	return out.Update && why == "", why
 }
 
-// checks compiles what a new row and a changed row must be.
+// compileChecks compiles the conditions that a new row and a changed row must meet.
 //
 // A stamp overrules what the table's rule says about its column: a person that an agent creates is pending, although
 // only those who have granted show. It overrules only a condition that must hold by itself, not one of several ways to
 // be visible.
-func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
+func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTable) {
 	stamps, overruled := stampConditions(out.Stamps)
 	var insert predicate.All
 	for _, part := range predicate.Conjuncts(t.rows) {
 		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 &&
 			slices.Contains(overruled, columns[0]) && isColumnTest(part) {
-			out.InsertsHidden = out.InsertsHidden || contradicts(part, stamps)
+			out.InsertsAreHidden = out.InsertsAreHidden || contradicts(part, stamps)
 			continue
 		}
 		insert = append(insert, part)
@@ -266,28 +268,28 @@ func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
 		insert, update = append(insert, check), append(update, check)
 		out.AffectsOtherRules = dependsOnMoreThanRow(check)
 	}
-	if b := decl.ownRows("insert"); b != nil {
+	if b := decl.rowsOfCommand("insert"); b != nil {
 		insert = append(insert, c.rules.compileBlock(b, t.relation))
 	}
-	if b := decl.ownRows("update"); b != nil {
-		out.UpdateRows = c.rules.compileBlock(b, t.relation)
-		update = append(update, out.UpdateRows)
-		out.AffectsOtherRules = out.AffectsOtherRules || dependsOnMoreThanRow(out.UpdateRows)
+	if b := decl.rowsOfCommand("update"); b != nil {
+		out.UpdatableRows = c.rules.compileBlock(b, t.relation)
+		update = append(update, out.UpdatableRows)
+		out.AffectsOtherRules = out.AffectsOtherRules || dependsOnMoreThanRow(out.UpdatableRows)
 	}
-	if b := decl.ownRows("delete"); b != nil {
-		out.DeleteRows = c.rules.compileBlock(b, t.relation)
+	if b := decl.rowsOfCommand("delete"); b != nil {
+		out.DeletableRows = c.rules.compileBlock(b, t.relation)
 	}
 	out.InsertCheck, out.UpdateCheck = insert, update
 }
 
-// dependsOnMoreThanRow tells whether a condition on a row may depend on more than the row: on the session, or on other
-// tables.
+// dependsOnMoreThanRow tells whether a condition on a row may also depend on the session or on other tables.
 func dependsOnMoreThanRow(n predicate.Node) bool {
 	_, own := predicate.RowColumns(n)
 	return !own || len(predicate.Attributes(n)) > 0
 }
 
-// stampConditions are the conditions that stamped columns meet, and the columns that always have their stamp.
+// stampConditions returns the conditions that stamped columns meet, and the columns that always have the value of their
+// stamp.
 func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
 	for _, s := range list {
 		var is predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
@@ -304,7 +306,7 @@ func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
 	return stamps, overruled
 }
 
-// isColumnTest tells whether a condition looks at one column of the row and at nothing else.
+// isColumnTest tells whether a condition reads one column of the row and nothing else.
 func isColumnTest(n predicate.Node) bool {
 	switch n.(type) {
 	case predicate.Own, predicate.Status, predicate.Tenant:
@@ -313,17 +315,17 @@ func isColumnTest(n predicate.Node) bool {
 	return false
 }
 
-// contradicts tells whether a row with these stamps cannot meet the condition.
+// contradicts tells whether no row with these stamps can meet the condition.
 func contradicts(n predicate.Node, stamps predicate.All) bool {
 	status, ok := n.(predicate.Status)
 	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
-		stamp, fixed := s.(predicate.Status) // a stamp with unless is an Any
+		stamp, fixed := s.(predicate.Status) // a stamp with the key unless has an Any as its condition
 		return fixed && stamp.Column == status.Column && stamp.Is != status.Is
 	})
 }
 
-// requireVisibleSources replaces the condition on a new row's sources by the whole rule of their table. Agents make
-// rows only from rows that they see, and a hidden source fails like a missing one.
+// requireVisibleSources replaces the condition on a new row's sources by the whole rule of the sources' table. So
+// agents make rows only from rows that they see, and a hidden source fails like a missing one.
 func (c *writeCompiler) requireVisibleSources(n predicate.Node) predicate.Node {
 	switch n := n.(type) {
 	case predicate.All:

@@ -7,12 +7,12 @@ import (
 )
 
 // checkForeignKeys adds conditions on the rows to which new foreign keys refer. It refuses changes that would tell
-// which rows refer to a row.
+// agents which rows refer to a row.
 func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
 	insert, update := out.InsertCheck.(predicate.All), out.UpdateCheck.(predicate.All)
 	for _, key := range t.relation.ForeignKeys {
 		target := c.tables[key.Target]
-		// an accepted leak, or a column that agents do not write
+		// the policy accepts the leak, or agents do not write the column
 		if target == nil || c.leaks.whyUncheckable(key, t.relation) != "" {
 			continue
 		}
@@ -24,7 +24,7 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 			insert = append(insert, node)
 		}
 		if overlap(withSources(t.relation, key.Columns), out.Updatable) {
-			node.Before = c.rowBefore(out, t)
+			node.Before = c.linkToRowBefore(out, t)
 			update = append(update, node)
 		}
 	}
@@ -46,10 +46,10 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 	}
 }
 
-// rowBefore is the link from a changed row to itself before the change, by a primary key that agents cannot change. It
-// is empty if agents may not see all columns of the row: setting a key to the value that it has would succeed, and tell
-// that value.
-func (c *writeCompiler) rowBefore(out *Write, t *policyTable) predicate.Step {
+// linkToRowBefore returns the link from a changed row to the same row before the change, by a primary key that agents
+// cannot change. It is empty if agents may not see all columns of the row: setting a key to its present value would
+// succeed, and so tell that value.
+func (c *writeCompiler) linkToRowBefore(out *Write, t *policyTable) predicate.Step {
 	r := t.relation
 	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 ||
 		overlap(r.PrimaryKey, out.Updatable) ||

@@ -10,47 +10,49 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// listDecl bounds a column with a list of ids: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
+// listDecl bounds which ids agents may write into a list: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
 type listDecl struct {
 	place
-	column    string
-	from      []sourceDecl
-	fromGiven bool // the key from is given, maybe with an empty list
-	narrow    bool
-	widerRows block
-	chain     *chainDecl
+	column        string
+	from          []sourceDecl
+	fromGiven     bool // the key from is there, maybe with an empty list
+	onlyNarrowing bool
+	widerRows     block
+	chain         *chainDecl
 }
 
-// chainDecl is `{ match: { its column: the column of the row that it equals }, all: word }`.
+// chainDecl says how rows of the table follow each other: `{ match: { its column: the column of the row that it equals
+// }, all: word }`.
 type chainDecl struct {
 	place
-	match []predicate.Pair
-	all   string // the word that means everybody
-	allAt place
+	match         []predicate.Pair
+	everybodyWord string // the word in a list that means everybody
+	allAt         place
 }
 
-// sourceDecl is an entry of from: `{ table: …, match: …, where: …, lists: …, ids: …, when: … }`.
+// sourceDecl is an entry of from, which says where permitted ids come from: `{ table: …, match: …, where: …, lists: …,
+// ids: …, when: … }`.
 type sourceDecl struct {
 	place
-	table   string
-	match   []predicate.Pair
-	where   []block
-	columns []wordDecl // columns with lists
-	ids     []wordDecl // columns with single ids
-	when    block
+	table       string
+	match       []predicate.Pair
+	where       []block
+	listColumns []wordDecl // the columns that hold lists of ids
+	idColumns   []wordDecl // the columns that hold single ids
+	when        block
 }
 
 func (d *tableDecoder) decodeLists(n *node) []listDecl {
-	if !d.expect(n, yamlfile.Mapping, "lists") {
+	if !d.requireKind(n, yamlfile.Mapping, "lists") {
 		return nil
 	}
 	var out []listDecl
 	for i, column := range n.Keys {
 		decl := listDecl{place: n.KeyAt[i], column: column}
-		d.fields(n.Values[i], "list "+column, map[string]func(*node){
+		d.decodeFields(n.Values[i], "list "+column, map[string]func(*node){
 			"from": func(v *node) {
 				decl.fromGiven = true
-				if !d.expect(v, yamlfile.List, "from") {
+				if !d.requireKind(v, yamlfile.List, "from") {
 					return
 				}
 				for _, item := range v.Items {
@@ -61,16 +63,16 @@ func (d *tableDecoder) decodeLists(n *node) []listDecl {
 				if v.Kind != yamlfile.Scalar || v.Value != "true" {
 					d.fail(v.Place, "leave it out if the list may grow", "narrow takes nothing but true")
 				}
-				decl.narrow = true
+				decl.onlyNarrowing = true
 			},
 			"wider": func(v *node) { decl.widerRows = d.blocks.decodeRows(v) },
 			"chain": func(v *node) {
 				chain := &chainDecl{place: v.Place}
-				d.fields(v, "chain", map[string]func(*node){
-					"match": func(v *node) { chain.match = d.pairs(v, "match") },
-					"all":   d.wordAt(&chain.all, &chain.allAt, "all"),
+				d.decodeFields(v, "chain", map[string]func(*node){
+					"match": func(v *node) { chain.match = d.decodePairs(v, "match") },
+					"all":   d.decodeWordAt(&chain.everybodyWord, &chain.allAt, "all"),
 				})
-				d.need(v, "chain", "match")
+				d.requireFields(v, "chain", "match")
 				decl.chain = chain
 			},
 		})
@@ -78,7 +80,7 @@ func (d *tableDecoder) decodeLists(n *node) []listDecl {
 			d.fail(decl.chain.place, "say from: [] if nothing else gives a new row its list",
 				"chain bounds what from gives, and there is none")
 		}
-		if decl.widerRows != nil && !decl.narrow && !decl.fromGiven {
+		if decl.widerRows != nil && !decl.onlyNarrowing && !decl.fromGiven {
 			d.fail(decl.place, "say narrow: true, or from", "wider is what permits more than a bound, and there is none")
 		}
 		out = append(out, decl)
@@ -88,16 +90,16 @@ func (d *tableDecoder) decodeLists(n *node) []listDecl {
 
 func (d *tableDecoder) decodeSource(n *node) sourceDecl {
 	s := sourceDecl{place: n.Place}
-	d.fields(n, "from", map[string]func(*node){
-		"table": d.word(&s.table, "table"),
-		"match": func(v *node) { s.match = d.pairs(v, "match") },
+	d.decodeFields(n, "from", map[string]func(*node){
+		"table": d.decodeWord(&s.table, "table"),
+		"match": func(v *node) { s.match = d.decodePairs(v, "match") },
 		"where": func(v *node) { s.where = d.blocks.decodeBlocks(v, "where") },
-		"lists": func(v *node) { s.columns = d.words(v, "lists") },
-		"ids":   func(v *node) { s.ids = d.words(v, "ids") },
+		"lists": func(v *node) { s.listColumns = d.decodeWords(v, "lists") },
+		"ids":   func(v *node) { s.idColumns = d.decodeWords(v, "ids") },
 		"when":  func(v *node) { s.when = d.blocks.decodeRows(v) },
 	})
 	switch {
-	case len(s.columns)+len(s.ids) == 0:
+	case len(s.listColumns)+len(s.idColumns) == 0:
 		d.fail(n.Place, "name columns under lists (several ids) or ids (one)", "a source needs columns")
 	case s.table == "" && len(s.match)+len(s.where) > 0:
 		d.fail(n.Place, "name the table, or say when", "match and where speak of a table")
@@ -108,42 +110,42 @@ func (d *tableDecoder) decodeSource(n *node) sourceDecl {
 	return s
 }
 
-// listBounds compiles the bounds of lists.
-func (c *writeCompiler) listBounds(decl *writeDecl, r *catalog.Relation) []predicate.Bound {
+// compileListBounds compiles which ids agents may write into lists.
+func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) []predicate.Bound {
 	var out []predicate.Bound
 	for _, l := range decl.lists {
-		list, elements, ok := c.idList(l.place, r, l.column)
+		list, elements, ok := c.findIDList(l.place, r, l.column)
 		if !ok {
 			continue
 		}
-		b := predicate.Bound{List: list, Type: r.Column(l.column).Type, Narrow: l.narrow}
+		b := predicate.Bound{List: list, Type: r.Column(l.column).Type, Narrow: l.onlyNarrowing}
 		if l.fromGiven {
 			b.From = []predicate.Source{}
 		}
 		for _, s := range l.from {
-			if source, ok := c.boundSource(s, r, r.Column(l.column), elements); ok {
+			if source, ok := c.compileBoundSource(s, r, r.Column(l.column), elements); ok {
 				b.From = append(b.From, source)
 			}
 		}
 		if l.widerRows != nil {
-			c.rules.judgesElements = true
+			c.rules.inListCondition = true
 			b.Wider = c.rules.compileCondition(l.widerRows, r)
-			c.rules.judgesElements = false
+			c.rules.inListCondition = false
 		}
 		if l.chain != nil {
-			if l.chain.all != "" && elements != "text" {
+			if l.chain.everybodyWord != "" && elements != "text" {
 				c.fail(l.chain.allAt, "leave it out",
 					"%s.%s holds ids that are %s, among which no word can stand for everybody", r.Name, l.column, elements)
 			}
-			b.Chain = c.listChain(l.chain, r)
+			b.Chain = c.compileListChain(l.chain, r)
 		}
 		out = append(out, b)
 	}
 	return out
 }
 
-// listChain compiles how rows of a table refer to each other. A hidden row gives nothing to the chain.
-func (c *writeCompiler) listChain(decl *chainDecl, r *catalog.Relation) *predicate.Chain {
+// compileListChain compiles how rows of a table follow each other in a chain. A hidden row gives no ids to the chain.
+func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *predicate.Chain {
 	failed := len(c.errs)
 	var key []string
 	for _, p := range decl.match {
@@ -158,10 +160,10 @@ func (c *writeCompiler) listChain(decl *chainDecl, r *catalog.Relation) *predica
 	if len(c.errs) > failed {
 		return nil
 	}
-	return &predicate.Chain{Relation: r, Match: decl.match, All: decl.all, Rows: c.tables[r.Name].rows}
+	return &predicate.Chain{Relation: r, Match: decl.match, All: decl.everybodyWord, Rows: c.tables[r.Name].rows}
 }
 
-func (c *writeCompiler) boundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
+func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
 	elements string) (predicate.Source, bool) {
 	failed := len(c.errs)
 	out := predicate.Source{Match: s.match}
@@ -174,10 +176,10 @@ func (c *writeCompiler) boundSource(s sourceDecl, row *catalog.Relation, target 
 		for _, p := range s.match {
 			c.checkPair(s.place, from, row, p)
 		}
-		out.Where = c.rules.ownConditions(s.where, from)
+		out.Where = c.rules.compileWhere(s.where, from)
 	}
-	for _, w := range s.columns {
-		if list, found, ok := c.idList(w.place, from, w.text); ok {
+	for _, w := range s.listColumns {
+		if list, found, ok := c.findIDList(w.place, from, w.text); ok {
 			if found != elements {
 				c.fail(w.place, "lists of one kind go together",
 					"%s.%s is of ids that are %s, and %s.%s of ids that are %s", from.Name, w.text, found, row.Name, target.Name, elements)
@@ -185,8 +187,8 @@ func (c *writeCompiler) boundSource(s sourceDecl, row *catalog.Relation, target 
 			out.Columns, out.One = append(out.Columns, list), append(out.One, false)
 		}
 	}
-	for _, w := range s.ids {
-		if column := c.ruleColumn(w.place, from, w.text); column != nil {
+	for _, w := range s.idColumns {
+		if column := c.findRuleColumn(w.place, from, w.text); column != nil {
 			if typeFamily(column.Type) != elements {
 				c.fail(w.place, "an id is of the kind of the list's elements",
 					"%s.%s is a %s, and %s.%s of ids that are %s", from.Name, w.text, column.Type, row.Name, target.Name, elements)
@@ -200,7 +202,7 @@ func (c *writeCompiler) boundSource(s sourceDecl, row *catalog.Relation, target 
 	return out, len(c.errs) == failed
 }
 
-// describeBounds describes the bounds that the database enforces, for the hash of the policy.
+// describeBounds describes the bounds of lists that the database enforces, for the hash of the policy.
 func describeBounds(bounds []predicate.Bound) string {
 	var parts []string
 	for _, b := range bounds {

@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// originCompiler refuses writes that would take from a row its sources, and with them the consents that it needs.
+// originCompiler refuses writes that would take a row's sources away from it, and with them the consents that it needs.
 type originCompiler struct {
 	*resolver
 	graph keyGraph
 }
 
-// derivationsOf returns the derived nodes of a rule on the row itself, at any depth.
+// derivationsOf returns the derived nodes of a rule that are about the row itself, at any depth.
 func derivationsOf(n predicate.Node) []predicate.Derived {
 	var parts []predicate.Node
 	switch n := n.(type) {
@@ -31,9 +31,9 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// check refuses writes by which agents could take a source from a row that was made from it, and with the source the
-// consent that the row needs. All writes are compiled before.
-func (c *originCompiler) check(tables []*Table) {
+// checkWrites refuses writes by which agents could take a source away from a row that was made from it, and with the
+// source the consent that the row needs. All writes must be compiled before.
+func (c *originCompiler) checkWrites(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
 		writes[t.Relation.Name] = t.Write
@@ -54,7 +54,7 @@ func (c *originCompiler) check(tables []*Table) {
 	}
 }
 
-// refuseOriginUpdates refuses updates of the columns that say from what a row was made.
+// refuseOriginUpdates refuses updates of the columns that say from which row a row was made.
 func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
 	columns, _ := predicate.RowColumns(part)
 	for _, name := range columns {
@@ -65,14 +65,14 @@ func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
 	}
 }
 
-// checkLinks refuses writes by which links could be deleted, or another row could take the key of a source.
+// checkLinks refuses writes that could delete links, or give another row the key of a source.
 func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	at := c.tables[t.Relation.Name].decl.place
 	from := t.Relation
 	for i, step := range o.Steps {
 		r, columns := step.Relation, step.Columns()
 		last := i == len(o.Steps)-1
-		key := len(columns) == len(r.PrimaryKey) && !notAllIn(columns, r.PrimaryKey)
+		key := len(columns) == len(r.PrimaryKey) && !hasColumnOutside(columns, r.PrimaryKey)
 		if i > 0 || key {
 			c.refuseReusedKey(at, t, from, r, step, writes[r.Name])
 		}
@@ -90,15 +90,16 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable",
 				"agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
 		}
-		var its []string // columns by which the link belongs to the made row, and is deleted with it
+		// the columns by which the link belongs to the row that was made, so that it is deleted with it
+		var linkColumns []string
 		if i == 0 {
-			its = columns
+			linkColumns = columns
 		}
-		if what := c.deletableTable(r, columns, its, writes, map[catalog.Name]bool{}); what != nil {
+		if what := c.deletableTable(r, columns, linkColumns, writes, map[catalog.Name]bool{}); what != nil {
 			c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+r.Name.String()+" restrict",
 				"agents could delete rows of %s, and with them what says from what rows of %s were made", what.Name, t.Relation.Name)
 		} else {
-			c.warnLinkCascades(at, r, its)
+			c.warnLinkCascades(at, r, linkColumns)
 		}
 		from = r
 	}
@@ -110,13 +111,13 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 	}
 }
 
-// notAllIn tells whether some column is not in the key.
-func notAllIn(columns, key []string) bool {
+// hasColumnOutside tells whether some of the columns are not in the key.
+func hasColumnOutside(columns, key []string) bool {
 	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
 }
 
-// refuseReusedKey refuses that agents give another row the key of a deleted source. A validated foreign key rules that
-// out.
+// refuseReusedKey refuses writes that could give another row the key of a deleted source. A validated foreign key makes
+// that impossible.
 func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
 		return
@@ -131,7 +132,7 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 		return slices.ContainsFunc(w.Stamps, func(s Stamp) bool { return s.Column == name && s.Unless == nil })
 	}
 	for _, name := range step.Columns() {
-		if stamped(name) { // agents do not choose it
+		if stamped(name) { // agents do not choose the value of a stamped column
 			return
 		}
 	}
@@ -140,8 +141,8 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 			"be another", r.Name, t.Relation.Name)
 }
 
-// refuseForeignLinks refuses that agents give a source of their choice to a row that they do not see: if the row has
-// lost its own source, it would show.
+// refuseForeignLinks refuses writes by which agents could give a source of their choice to a row that they do not see:
+// if the row has lost its own source, it would become visible.
 func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) {
 		return
@@ -165,8 +166,8 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
 }
 
-// deletableTable returns a table whose rows agents may delete so that a row of r is deleted, too, or these columns of
-// it become NULL; nil: there is none. Deleting the row to which the columns its refer is permitted.
+// deletableTable returns a table of which agents may delete rows with the effect that a row of r is deleted, too, or
+// the given columns of it become NULL; nil: there is none. They may delete the row to which the columns its refer.
 func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write,
 	seen map[catalog.Name]bool) *catalog.Relation {
 	if r == nil || seen[r.Name] {
@@ -199,7 +200,8 @@ func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []s
 	}
 }
 
-// checkForgottenSources warns of references to a source that become NULL with it, if unless may hold then.
+// checkForgottenSources warns of references to a source that become NULL when it is deleted, if the condition unless
+// may hold then.
 func (c *originCompiler) checkForgottenSources(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	columns, _ := predicate.RowColumns(o.Unless)
 	for _, key := range t.Relation.ForeignKeys {

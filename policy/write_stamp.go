@@ -10,21 +10,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Stamp is the value that an INSERT gives a column, whatever the agent sends.
+// Stamp is the value that an INSERT gives to a column, whatever the agent sends.
 type Stamp struct {
 	Column    string
-	Attribute string // an attribute of the session; "" for a fixed value
-	Type      string // the attribute's type, qualified
+	Attribute string // the attribute of the session that has the value; "": the value is fixed
+	Type      string // the qualified name of the attribute's type
 	Value     string // the fixed value
 
-	Unless predicate.Node // what the new row may be with the value that the agent sent; nil: the stamp always applies
+	// the condition under which the new row keeps the value that the agent sent; nil: the stamp always applies
+	Unless predicate.Node
 }
 
-// plainDefault matches a default that is a constant.
+// plainDefault matches a column default that is a constant.
 var plainDefault = regexp.MustCompile(`^('(?:[^']|'')*'(::[a-z0-9_ ."]+)?|-?[0-9]+|true|false|NULL::[a-z0-9_ ."]+)$`)
 
-// Notice is what an agent is told that sends another value for a stamped column than it gets; "": what an INSERT gives
-// a column that it leaves out cannot be told from what agents send.
+// Notice returns the text of the notice for an agent that sends another value for a stamped column than the stamp's;
+// "": the value cannot be told apart from the one that an INSERT gives to a column it leaves out.
 func (s Stamp) Notice(r *catalog.Relation) string {
 	column := r.Column(s.Column)
 	if s.Unless != nil || column == nil || column.Default != "" && !plainDefault.MatchString(column.Default) {
@@ -33,7 +34,7 @@ func (s Stamp) Notice(r *catalog.Relation) string {
 	return `column "` + s.Column + `" of relation "` + r.Name.Name + `" is set by the policy; the value that was sent is not kept`
 }
 
-// compileStamps compiles the values that an INSERT sets.
+// compileStamps compiles the values that an INSERT gives to columns.
 func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 	var out []Stamp
 	for _, s := range decl.stamps {
@@ -52,7 +53,8 @@ func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []St
 					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)
 					continue
 				}
-				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type, Unless: c.stampException(s, r)})
+				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type,
+					Unless: c.compileStampException(s, r)})
 			}
 			continue
 		}
@@ -60,24 +62,24 @@ func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []St
 			c.fail(s.valueAt, why, "%q cannot be stamped on %s.%s, which is a %s", s.value, r.Name, s.column, column.Type)
 			continue
 		}
-		out = append(out, Stamp{Column: s.column, Value: s.value, Unless: c.stampException(s, r)})
+		out = append(out, Stamp{Column: s.column, Value: s.value, Unless: c.compileStampException(s, r)})
 	}
 	return out
 }
 
-func (c *writeCompiler) stampException(s stampDecl, r *catalog.Relation) predicate.Node {
+func (c *writeCompiler) compileStampException(s stampDecl, r *catalog.Relation) predicate.Node {
 	if s.unless == nil {
 		return nil
 	}
 	return c.rules.compileCondition(s.unless, r)
 }
 
-// whyUnstampable says why a fixed value is none of the column's type, as PostgreSQL writes it; "": it is one.
+// whyUnstampable says why a fixed value cannot be a value of the column's type, in PostgreSQL's spelling; "": it can.
 func (c *writeCompiler) whyUnstampable(column *catalog.Column, value string) string {
 	t := c.snap.TypeByOID(column.TypeOID)
 	switch {
 	case t != nil && t.Kind == 'e' && len(t.Labels) > 0 && !slices.Contains(t.Labels, value):
-		return oneOf(value, t.Labels)
+		return closestOrFew(value, t.Labels)
 	case typeFamily(column.Type) == "text", t != nil && t.Kind == 'e':
 		return ""
 	case typeFamily(column.Type) == "integer":

@@ -168,8 +168,8 @@ func TestWrite(t *testing.T) {
 			for _, table := range p.Tables() {
 				if w := table.Write; w != nil {
 					got := []string{strings.Join(w.Insertable, " "), strings.Join(w.Updatable, " ")}
-					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.InsertsHidden != c.unseen {
-						t.Errorf("unseen %v\n%s", w.InsertsHidden, diff)
+					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.InsertsAreHidden != c.unseen {
+						t.Errorf("unseen %v\n%s", w.InsertsAreHidden, diff)
 					}
 				}
 			}

@@ -301,11 +301,11 @@ func (w *walker) accesses(reads []*relationUse) []policy.Access {
 	add := func(r *relationUse, k key, columns map[string]bool, whole bool) {
 		a := found[k]
 		if a == nil {
-			a = &policy.Access{Relation: r.name, Source: k.levelItem, ByKey: k.byKey, Written: k.writeTarget, Joined: true,
+			a = &policy.Access{Relation: r.name, Source: k.levelItem, ByKey: k.byKey, Written: k.writeTarget, JoinedByKey: true,
 				Columns: []string{}}
 			found[k], order = a, append(order, k)
 		}
-		a.Joined = a.Joined && r.joinedByKey
+		a.JoinedByKey = a.JoinedByKey && r.joinedByKey
 		if r.alias != r.name.Name && r.alias != "" && !slices.Contains(a.Aliases, r.alias) {
 			a.Aliases = append(a.Aliases, r.alias)
 		}
@@ -325,7 +325,7 @@ func (w *walker) accesses(reads []*relationUse) []policy.Access {
 	}
 	for _, r := range reads {
 		if r.isTarget {
-			add(r, key{r.name, policy.Writes, false, true}, r.writtenColumns, false)
+			add(r, key{r.name, policy.SourceWrite, false, true}, r.writtenColumns, false)
 			if !r.isRead {
 				continue
 			}
@@ -343,7 +343,7 @@ func (w *walker) accesses(reads []*relationUse) []policy.Access {
 		k := key{r.name, source, r.readsOneKey(), false}
 		add(r, k, used, r.rowUsage != 0)
 		if flows&(usageOutput|usageSimilarity) != 0 {
-			found[k].Output = true
+			found[k].AffectsOutput = true
 		}
 	}
 	out := make([]policy.Access, 0, len(order))
@@ -384,24 +384,24 @@ func (r *relationUse) readsOneKey() bool {
 // accessSource tells how a mention gets at its rows: by similarity, by its columns, or by metadata.
 func (w *walker) accessSource(r *relationUse) string {
 	if r.relation == nil {
-		return policy.Structured
+		return policy.SourceStructured
 	}
 	object := w.pol.Object(r.name)
-	source := policy.Metadata
+	source := policy.SourceMetadata
 	for _, c := range r.relation.Columns {
 		f := r.columnUsage[c.Name] | r.rowUsage
 		switch {
 		case f == 0:
 		case f&usageSimilarity != 0, f&(usageFilter|usageOutput) != 0 &&
-			(w.isEmbedding(c.TypeOID) || object != nil && slices.Contains(object.Embeddings, c.Name)):
-			return policy.Vector
-		case object == nil || !slices.Contains(object.Metadata, c.Name):
-			source = policy.Structured
+			(w.isEmbedding(c.TypeOID) || object != nil && slices.Contains(object.EmbeddingColumns, c.Name)):
+			return policy.SourceVector
+		case object == nil || !slices.Contains(object.MetadataColumns, c.Name):
+			source = policy.SourceStructured
 		}
 	}
 	for name, f := range r.columnUsage { // a name that is no column of the table: a system column, or none at all
 		if r.relation.Column(name) == nil && f&usageSimilarity != 0 {
-			return policy.Vector
+			return policy.SourceVector
 		}
 	}
 	return source

@@ -24,7 +24,7 @@ type aggregation struct {
 // noteSingleRowRead notes a read of a table some of whose rows count in groups only. An alias that begins with visible_
 // says that the reader means the rows that show one by one, if some can.
 func (w *walker) noteSingleRowRead(ref *reference) {
-	if _, a := w.groupedTable(ref); a != nil && (a.Only || !meansVisibleRows(ref)) {
+	if _, a := w.groupedTable(ref); a != nil && (a.NoSingleRows || !meansVisibleRows(ref)) {
 		w.singleRowReads = append(w.singleRowReads, ref)
 	}
 }
@@ -160,7 +160,7 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out " +
 				"of the policy, and let agents send its query themselves."))
 		return false
-	case counted.Only && meansVisibleRows(first.ref):
+	case counted.NoSingleRows && meansVisibleRows(first.ref):
 		j.reject(j.ref.start, "no row of it shows one by one")
 	case first.ref.fragment.aggregate == nil:
 		j.reject(j.ref.start, "%s has only the rows that show one by one", j.ref.name.SQL())
@@ -223,7 +223,7 @@ func (j *aggregateCheck) reject(at int32, format string, args ...any) {
 
 func (j *aggregateCheck) refusal() *sqlstate.Error {
 	hint := groupsHint(j.policy)
-	if !j.policy.Only {
+	if !j.policy.NoSingleRows {
 		hint += " To aggregate the rows that you see one by one, give the table an alias that says so: FROM " +
 			catalog.QuoteIdent(j.ref.name.Name) + " AS " + catalog.QuoteIdent(visibleAlias+j.ref.name.Name) + "."
 	}
@@ -245,10 +245,10 @@ func groupsHint(a *policy.Aggregate) string {
 		measures = append(measures, catalog.QuoteIdent(m.Column))
 	}
 	which := "Some rows"
-	if a.Only {
+	if a.NoSingleRows {
 		which = "The rows"
 	}
-	hint := which + " of this table count in groups only, of at least " + fmt.Sprint(a.Minimum) +
+	hint := which + " of this table count in groups only, of at least " + fmt.Sprint(a.MinSubjects) +
 		" subjects. An aggregate over it is a statement of its own: count(*)"
 	if len(measures) > 0 {
 		hint += ", and count, sum and avg of " + strings.Join(measures, ", ")
@@ -264,7 +264,7 @@ func (w *walker) refuseSingleRows() {
 	for _, ref := range w.singleRowReads {
 		table, a := w.groupedTable(ref)
 		switch {
-		case !a.Only:
+		case !a.NoSingleRows:
 		case w.isView:
 			w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 				"a view cannot read %q, whose rows count in groups only", table.String()).
@@ -633,7 +633,7 @@ func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
 	i := source.At(j.ref.start)
 	j.substituteView(j.ref, predicate.GroupView(j.ref.name))
 	condition := fmt.Sprintf("pg_catalog.count(DISTINCT %s.%s) OPERATOR(pg_catalog.>=) %d",
-		catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.Minimum)
+		catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.MinSubjects)
 	tree := parseExpression(condition)
 	if tree == nil {
 		j.refuse(sqlstate.From(errPolicyExpression))

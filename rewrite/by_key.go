@@ -26,7 +26,7 @@ func newKeyFunction(t *policy.Table, mode Mode) *keyFunction {
 		return nil
 	}
 	return &keyFunction{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == AlwaysInjected),
-		visible: t.VisibleByKey()}
+		visible: t.VisibleRelationByKey()}
 }
 
 // call is the text that fetches the rows with these values of the key.
@@ -34,7 +34,7 @@ func (k *keyFunction) call(values map[string][]string) string {
 	by := k.table.Columns.ByKey
 	args := []string{predicate.CurrentCatalog}
 	for _, name := range by.Key {
-		if by.AtMost > 1 {
+		if by.MaxKeys > 1 {
 			args = append(args, "ARRAY["+strings.Join(values[name], ", ")+"]")
 		} else {
 			args = append(args, values[name][0])
@@ -190,7 +190,7 @@ func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*key
 		case sqltext.AEXPR_OP_ANY:
 			values = f.arrayValues(value, to)
 		}
-		if len(values) <= by.AtMost {
+		if len(values) <= by.MaxKeys {
 			c.values[name] = values
 		}
 	}

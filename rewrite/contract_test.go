@@ -195,7 +195,8 @@ func TestContracts(t *testing.T) {
 
 // A policy without contracts judges nothing.
 func TestNoContract(t *testing.T) {
-	if err := new(policy.Policy).Judge(policy.Statement{Accesses: []policy.Access{{Source: policy.Calls}}}, nil); err != nil {
+	if err := new(policy.Policy).Judge(policy.Statement{Accesses: []policy.Access{{Source: policy.SourceFunction}}},
+		nil); err != nil {
 		t.Error(err)
 	}
 }

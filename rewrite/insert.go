@@ -31,7 +31,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 		}
 		own.add(t.item)
 		w.onConflict(t, s.OnConflictClause, own)
-		if len(s.ReturningList) > 0 && t.table.Write.InsertsHidden {
+		if len(s.ReturningList) > 0 && t.table.Write.InsertsAreHidden {
 			w.refuseAt(refusal("InsertStmt.returning_list(unseen)"), t.ref.start)
 		}
 		return w.returning(&s.ReturningList)

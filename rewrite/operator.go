@@ -54,7 +54,7 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 	if schema != "pg_catalog" {
 		for _, o := range w.snap.OperatorsNamed(schema, name) {
 			if !operatorList.allows(o.Extension, name) &&
-				!(UnknownOperator(o) && o.Extension != "" && w.pol.OperatorsOf(o.Extension)) {
+				!(UnknownOperator(o) && o.Extension != "" && w.pol.PermitsOperatorsOf(o.Extension)) {
 				hint := "An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. " +
 					"OPERATOR(pg_catalog.%s) names PostgreSQL's own."
 				if o.Extension != "" {

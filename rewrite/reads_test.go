@@ -214,7 +214,10 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 				whole[a.Relation] = whole[a.Relation] || a.Columns == nil
 			}
 			if strings.Contains(use, "similarity") || strings.Contains(use, "<->") || strings.Contains(use, "%") {
-				if !slices.ContainsFunc(result.Accesses, func(a policy.Access) bool { return a.Relation.Name == "event" && a.Source == policy.Vector }) {
+				if !slices.ContainsFunc(result.Accesses, func(a policy.Access) bool {
+					return a.Relation.Name == "event" &&
+						a.Source == policy.SourceVector
+				}) {
 					t.Errorf("%s\nsearches by likeness, and is said to read %s", sql, oneLine(result.Accesses))
 				}
 			}

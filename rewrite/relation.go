@@ -402,14 +402,14 @@ func isWordByte(b byte) bool {
 
 // newFragment writes what replaces a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), hashSets: predicate.Sets(t.Rows, t.Relation),
+	f := &fragment{visible: t.VisibleRelation(), hashSets: predicate.Sets(t.Rows, t.Relation),
 		attributeColumns:   attributeColumns(t),
 		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: helpersRunUserCode(t)}
 	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(),
 		hasMaterializedConsent(t)
 	f.hasHashedPart = f.hasSignedView && predicate.HasHashedPart(t.Rows, t.Relation)
 	if t.Columns != nil {
-		f.isPlain = t.Columns.Plain
+		f.isPlain = t.Columns.IsPlain
 		f.view, f.keyFunction = rowViewName(t.Relation.Name, mode), newKeyFunction(t, mode)
 		f.sql = f.view.SQL()
 		f.lacksRowSecurity = t.LacksRowSecurity()

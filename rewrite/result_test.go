@@ -70,10 +70,10 @@ func oneLine(accesses []policy.Access) string {
 		if a.ByKey {
 			s += " by key"
 		}
-		if a.Output {
+		if a.AffectsOutput {
 			s += " out"
 		}
-		if a.Joined {
+		if a.JoinedByKey {
 			s += " joined"
 		}
 		if len(a.Through) > 0 {

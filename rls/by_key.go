@@ -32,7 +32,7 @@ func (f rowViews) keyFunctions(t *policy.Table) Object {
 		o.create(fmt.Sprintf("CREATE FUNCTION %[1]s RETURNS SETOF %[2]s\nLANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL "+
 			"RESTRICTED ROWS %[3]d SET search_path = pg_catalog, pg_temp AS $pgconsent$\nBEGIN\n  RETURN "+
 			"QUERY SELECT k.* FROM %[2]s AS k WHERE %[4]s;\nEND $pgconsent$",
-			signature, name, t.Columns.ByKey.AtMost, keyCondition(t)))
+			signature, name, t.Columns.ByKey.MaxKeys, keyCondition(t)))
 		o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature))
 		o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, f.agent))
 		o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.rowsRole))
@@ -52,7 +52,7 @@ func keyTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
 		of := predicate.KeyType(t.Relation.Column(name))
-		if t.Columns.ByKey.AtMost > 1 {
+		if t.Columns.ByKey.MaxKeys > 1 {
 			of += "[]"
 		}
 		types = append(types, of)
@@ -66,7 +66,7 @@ func keyCondition(t *policy.Table) string {
 	for i, name := range t.Columns.ByKey.Key {
 		column := "k." + catalog.QuoteIdent(name)
 		parts[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) $%d", column, i+2)
-		if n := t.Columns.ByKey.AtMost; n > 1 {
+		if n := t.Columns.ByKey.MaxKeys; n > 1 {
 			parts[i] = fmt.Sprintf(
 				"%s OPERATOR(pg_catalog.=) ANY ($%d) AND pg_catalog.cardinality($%[2]d) OPERATOR(pg_catalog.<=) %[3]d",
 				column, i+2, n)

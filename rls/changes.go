@@ -55,7 +55,7 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 		w := at(r)
 		w.insertCanHide, w.isHelper = true, true
 	}
-	for _, l := range p.Live() {
+	for _, l := range p.LiveAttributes() {
 		if !l.AtMostOneRow() { // a second row makes the value ambiguous
 			at(l.Table).insertCanHide = true
 		}

@@ -149,7 +149,7 @@ func (q *groupQuery) rows() (shown string, counts []string) {
 	}
 	counts = []string{"(SELECT pgconsent_signed.text_is_signed())", grouped, hides, q.row + "." + q.subject + " IS NOT NULL"}
 	for _, d := range a.Dimensions {
-		if d.Closed {
+		if d.OnlyPastPeriods {
 			counts = append(counts, periodIsOver(d, q.row+"."+catalog.QuoteIdent(d.Column)))
 		}
 	}
@@ -173,8 +173,8 @@ func (q *groupQuery) windows() (each, all, enough []string) {
 		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", q.partition(), q.subject, innerPrefix)}
 	all = []string{columns,
 		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", innerPrefix, q.partition())}
-	enough = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", innerPrefix, a.Minimum)}
-	if a.Share <= 0 {
+	enough = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", innerPrefix, a.MinSubjects)}
+	if a.MaxSharePercent <= 0 {
 		return each, all, enough
 	}
 	share := func(n int, value string) {
@@ -189,7 +189,7 @@ func (q *groupQuery) windows() (each, all, enough []string) {
 				"100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) "+
 				"(COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
 				"%[3]d::pg_catalog.numeric)",
-			innerPrefix, n, a.Share))
+			innerPrefix, n, a.MaxSharePercent))
 	}
 	share(0, "pg_catalog.count(*)")
 	for i, m := range a.Measures {
@@ -234,7 +234,7 @@ func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool)
 			return nil, nil, false
 		}
 		value := row + "." + catalog.QuoteIdent(d.Column)
-		if d.Closed {
+		if d.OnlyPastPeriods {
 			counts = append(counts, periodIsOver(d, value))
 		}
 		if d.Unit != "" {

@@ -17,7 +17,7 @@ const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.tex
 type liveAttributes struct{ *facts }
 
 func (f liveAttributes) objects() []Object {
-	lives := f.policy.Live()
+	lives := f.policy.LiveAttributes()
 	if len(lives) == 0 {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (f *facts) mayAskEmpty(o *objectBuilder, nodes predicate.All) {
 // liveNodes are the conditions by which live attributes are computed.
 func liveNodes(p *policy.Policy) predicate.All {
 	var out predicate.All
-	for _, l := range p.Live() {
+	for _, l := range p.LiveAttributes() {
 		out = append(out, l.Node())
 	}
 	return out

@@ -143,7 +143,7 @@ func maskedValue(kind, value string, k policy.Key, depth int) string {
 	if k.Keys != nil {
 		return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, "object"), maskedKeys(kind, value, k.Keys, depth+1))
 	}
-	if item, list := k.Item(); list { // elements are looked at of an array only: of anything else they raise an error
+	if item, list := k.ItemType(); list { // elements are looked at of an array only: of anything else they raise an error
 		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS "+
 			"(SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) WHERE NOT %[5]s) THEN %[3]s END END",
 			is(value, "array"), kind, value, depth, is(fmt.Sprintf("i%d.item", depth), item))

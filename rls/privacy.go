@@ -58,7 +58,7 @@ func (f privacy) objects() []Object {
     before := `+listAsArray(m.Grants, "OLD")+`;
   END IF;
   after := `+listAsArray(m.Grants, "NEW")+`;
-`+f.noteListChanges("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.Store))))
+`+f.noteListChanges("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.StoreColumn))))
 	}
 	if x := s.Contexts; x != nil {
 		key := "NULL::pg_catalog.text"
@@ -109,7 +109,7 @@ func (f privacy) noteConsents(x *policy.Consents) Object {
 func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who string) string {
 	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_signed.attr(%s));\n", indent,
 		catalog.QuoteLiteral(did),
-		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().Entity))
+		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().CallerAttribute))
 }
 
 // noteListChanges records which elements a list has gained and lost.
@@ -190,12 +190,12 @@ func guardedBy(g *policy.Guardians, store, subject string) string {
 func privacyRows(s *policy.Privacy, head string) string {
 	parts := make([]string, len(s.Memories))
 	for i, m := range s.Memories {
-		store := asText("t", m.Store)
+		store := asText("t", m.StoreColumn)
 		owner, join := store, ""
 		if x := s.Stores; x != nil {
 			owner = asText("o", x.Owner)
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) t.%s", x.Relation.Name.SQL(),
-				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
+				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.StoreColumn))
 		}
 		subjects := listAsArray(m.Subjects, "t")
 		// The subjects of a memory are read only where the caller may ask about them: for a stranger the query takes as long
@@ -207,7 +207,7 @@ func privacyRows(s *policy.Privacy, head string) string {
 				"privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) privacy_rows.caller OR %s "+
 				"THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
 			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t",
-				m.Source), subjects, listAsArray(m.Grants, "t"), listAsArray(m.Evidence, "t"), m.Relation.Name.SQL(), join,
+				m.TellerColumn), subjects, listAsArray(m.Grants, "t"), listAsArray(m.Evidence, "t"), m.Relation.Name.SQL(), join,
 			owner, guardedBy(s.Guardians, store, "privacy_rows.subject"), subjects)
 	}
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, "+
@@ -277,11 +277,11 @@ func privacyDrawn(s *policy.Privacy, head string) string {
 		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
 	if g := s.Generalize; g != nil {
-		owner, join := asText("m", g.Into.Store), ""
+		owner, join := asText("m", g.BeliefKind.StoreColumn), ""
 		if x := s.Stores; x != nil {
 			owner = asText("o", x.Owner)
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(),
-				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.Into.Store))
+				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.BeliefKind.StoreColumn))
 		}
 		at := "''::pg_catalog.text" // sorts by time, and reads as one
 		if g.Link.At != "" {
@@ -295,10 +295,12 @@ func privacyDrawn(s *policy.Privacy, head string) string {
 WHERE q.owner OPERATOR(pg_catalog.=) caller `+
 			`AND (after IS NULL OR ROW(q.at, q.key, q.source) OPERATOR(pg_catalog.<) ROW(after[1], after[2], after[3]))
 ORDER BY q.at DESC, q.key DESC, q.source DESC LIMIT most`,
-			catalog.QuoteLiteral(g.Into.Kind), asText("m", g.Into.Key), asText("m", g.Into.Store), asText("m",
-				g.Into.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
-			g.Link.Relation.Name.SQL(), g.Into.Relation.Name.SQL(), catalog.QuoteIdent(g.Into.Key),
-			catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.Into.Store), catalog.QuoteIdent(g.Link.Store), join)
+			catalog.QuoteLiteral(g.BeliefKind.Kind), asText("m", g.BeliefKind.Key), asText("m", g.BeliefKind.StoreColumn),
+			asText("m",
+				g.BeliefKind.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
+			g.Link.Relation.Name.SQL(), g.BeliefKind.Relation.Name.SQL(), catalog.QuoteIdent(g.BeliefKind.Key),
+			catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.BeliefKind.StoreColumn), catalog.QuoteIdent(g.Link.Store),
+			join)
 	}
 	return "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after " +
 		"pg_catalog.text[], most pg_catalog.int4)\nRETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, " +

@@ -132,7 +132,7 @@ func Tables(p *policy.Policy) []*catalog.Relation {
 			add(h.Relation)
 		}
 	}
-	for _, l := range p.Live() {
+	for _, l := range p.LiveAttributes() {
 		for _, h := range predicate.Helpers(l.Node()) {
 			out = append(out, h.Relation)
 		}

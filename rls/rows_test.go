@@ -111,7 +111,8 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 				c.Condition, c.GroupCondition, masks[c.Mask] = when, when, true
 			}
 		}
-		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, AtMost: 5, Columns: odd.Columns.Columns, AllColumns: odd.Columns.Columns}
+		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, MaxKeys: 5, Columns: odd.Columns.Columns,
+			AllColumns: odd.Columns.Columns}
 		w.plan = rls.Generate(w.pol, w.snap, rls.Options{SignedViews: true})
 		return w.migrate()
 	}

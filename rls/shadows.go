@@ -131,7 +131,7 @@ func (f shownViews) narrowedColumns() string {
 		for _, c := range t.Columns.Columns {
 			shown.add(t.Relation.Name)
 			shownColumns = append(shownColumns, c.Name)
-			if c.Plain() {
+			if c.IsPlain() {
 				plain.add(t.Relation.Name)
 				plainColumns = append(plainColumns, c.Name)
 			}

@@ -69,7 +69,7 @@ func (f *facts) signedColumns(t *policy.Table) string {
 	}
 	var columns []string
 	for _, c := range t.Relation.Columns {
-		if t.Columns == nil || t.Columns.Plain(c.Name) { // a mask is an expression, which is not leak-safe
+		if t.Columns == nil || t.Columns.IsPlain(c.Name) { // a mask is an expression, which is not leak-safe
 			columns = append(columns, signedAlias+"."+catalog.QuoteIdent(c.Name))
 		}
 	}

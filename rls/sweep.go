@@ -104,7 +104,7 @@ const streamRecord = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND 
 
 // older is the condition that the row is older than a time; a row without a time counts as older.
 func (s tableSweep) older(than string) string {
-	at := s.column(s.At)
+	at := s.column(s.TimeColumn)
 	return "(" + at + " IS NULL OR " + at + " OPERATOR(pg_catalog.<) " + than + ")"
 }
 
@@ -122,7 +122,7 @@ func (s tableSweep) ended() string {
 	const over = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
 	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
 		"c.expires_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp()"
-	if s.At == "" {
+	if s.TimeColumn == "" {
 		return "(" + over + " OR c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) " +
 			"'expired'::pg_catalog.text OR " + expired + ")"
 	}
@@ -132,7 +132,7 @@ func (s tableSweep) ended() string {
 
 // erased is the condition that the erasure e includes the row.
 func (s tableSweep) erased() string {
-	if s.At != "" {
+	if s.TimeColumn != "" {
 		return s.older("e.erased_at")
 	}
 	return "NOT EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) e.subject " +
@@ -142,7 +142,7 @@ func (s tableSweep) erased() string {
 
 // columnIsDue is the condition that a column is to be masked, and is not yet.
 func (s tableSweep) columnIsDue(b policy.LifecycleColumn) string {
-	return s.decayed(b.After, b.Categories) + s.notYetMasked(b)
+	return s.decayed(b.LastDay, b.Categories) + s.notYetMasked(b)
 }
 
 // decayed is the condition that a row is past the given full day of a countdown, or that its subject no longer lists

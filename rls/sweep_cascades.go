@@ -42,13 +42,13 @@ func newCascades(p *policy.Policy) *cascades {
 	depth := map[catalog.Name]int{}
 	for range k.all { // derivations go round in circles within one table only
 		for _, e := range k.all {
-			if e.Origin != nil && e.With.Name != e.Table.Name {
-				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.With.Name]+1)
+			if e.Origin != nil && e.Source.Name != e.Table.Name {
+				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.Source.Name]+1)
 			}
 		}
 	}
 	for _, e := range k.all {
-		add(e.With)
+		add(e.Source)
 		add(e.Table)
 		if e.Origin != nil && !slices.ContainsFunc(k.derivedTables,
 			func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
@@ -67,14 +67,14 @@ func newCascades(p *policy.Policy) *cascades {
 
 // hasDependents tells whether other rows are deleted with rows of a table.
 func (k *cascades) hasDependents(r *catalog.Relation) bool {
-	return slices.ContainsFunc(k.all, func(e policy.Cascade) bool { return e.With.Name == r.Name })
+	return slices.ContainsFunc(k.all, func(e policy.Cascade) bool { return e.Source.Name == r.Name })
 }
 
 // hasDerivedRow is the condition that some row was made directly from the row t of a table; "": none ever is.
 func (k *cascades) hasDerivedRow(r *catalog.Relation) string {
 	var ways []string
 	for _, e := range k.all {
-		if e.Origin != nil && e.With.Name == r.Name {
+		if e.Origin != nil && e.Source.Name == r.Name {
 			from, where := e.Origin.Products(e.Table, "made", "t")
 			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
 		}
@@ -100,9 +100,9 @@ func (k *cascades) dependentRows(carried string) string {
 	const gone = "true"
 	var out []string
 	for _, e := range k.all {
-		n := k.number[e.With.Name]
+		n := k.number[e.Source.Name]
 		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
-			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.With.Name.SQL(), n)
+			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.Source.Name.SQL(), n)
 		if e.Origin != nil {
 			from, where := e.Origin.Products(e.Table, "t", "s")
 			out = append(out, fmt.Sprintf(
@@ -281,7 +281,7 @@ func (s tableSweep) derivedRowsAreDue() string {
 	}
 	last := s.HiddenFromDay - 1
 	for _, b := range s.Columns {
-		last = max(last, b.After)
+		last = max(last, b.LastDay)
 	}
 	var where string
 	switch {

@@ -38,19 +38,19 @@ func (f writePolicies) objects() []Object {
 			checks[0] = []predicate.Node{w.InsertCheck}
 		}
 		if w.Allows("UPDATE") {
-			rows := withinRows(enforced, w.UpdateRows)
+			rows := withinRows(enforced, w.UpdatableRows)
 			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.condition(rows, f.Relation), predicate.Check(w.UpdateCheck, f.Relation))
 			whyUpdate = "Agents change rows that they see, into rows that they see."
-			if w.UpdateRows != nil {
+			if w.UpdatableRows != nil {
 				whyUpdate = "Agents change some of the rows that they see, into such rows."
 			}
 			checks[1] = []predicate.Node{rows, w.UpdateCheck}
 		}
 		if w.Allows("DELETE") {
-			rows := withinRows(enforced, w.DeleteRows)
+			rows := withinRows(enforced, w.DeletableRows)
 			remove = fmt.Sprintf("USING (%s)", f.condition(rows, f.Relation))
 			whyDelete = "Agents delete rows that they see."
-			if w.DeleteRows != nil {
+			if w.DeletableRows != nil {
 				whyDelete = "Agents delete some of the rows that they see."
 			}
 			checks[2] = []predicate.Node{rows}

@@ -137,7 +137,7 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 	maps.Copy(values, attributes)
 	var live []string
 	for _, a := range p.Attributes() {
-		if _, ok := given[a.Name]; a.Live() && !ok {
+		if _, ok := given[a.Name]; a.IsLive() && !ok {
 			live = append(live, a.Name)
 		}
 	}
@@ -187,7 +187,7 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 			}
 			out.Accesses = append(out.Accesses, access)
 		}
-		decisions, refused := p.Explain(statement, values)
+		decisions, refused := p.ExplainContracts(statement, values)
 		out.Contracts = decisions
 		if refused != nil {
 			out.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, 0}
@@ -254,7 +254,7 @@ func (s *session) printExplanation(a explainJSON) {
 		for _, d := range statement.Contracts {
 			value := "for every session"
 			switch {
-			case d.Missing:
+			case d.AttributeMissing:
 				value = "the session has no " + d.By
 			case d.By != "":
 				value = d.By + " " + d.Value

@@ -131,7 +131,7 @@ func resolve(database string, built compiledPolicy) policyJSON {
 	p := built.policy
 	out := policyJSON{Database: database, Version: p.Version(), Attributes: []attributeJSON{},
 		Tables: []tableJSON{}, Views: []string{}, Functions: []functionJSON{}, Operators: append([]string{},
-			p.Operators()...), Contracts: []string{}, Unlisted: []string{}}
+			p.OperatorExtensions()...), Contracts: []string{}, Unlisted: []string{}}
 	for _, a := range p.Attributes() {
 		out.Attributes = append(out.Attributes, attributeJSON{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.AttributeOrigin(a.Name)})
 	}
@@ -191,7 +191,7 @@ func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
 		}
 	}
 	if w := t.Write; w != nil {
-		shown := &writeJSON{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsHidden}
+		shown := &writeJSON{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsAreHidden}
 		for _, command := range []string{"INSERT", "UPDATE", "DELETE"} {
 			if w.Allows(command) {
 				shown.Commands = append(shown.Commands, command)
@@ -208,16 +208,16 @@ func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
 		if w.Update {
 			shown.Update, shown.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
 		}
-		if w.Update && w.UpdateRows != nil {
-			shown.UpdatableRows = policy.ReadableSQL(predicate.Check(w.UpdateRows, t.Relation))
+		if w.Update && w.UpdatableRows != nil {
+			shown.UpdatableRows = policy.ReadableSQL(predicate.Check(w.UpdatableRows, t.Relation))
 		}
-		if w.Delete && w.DeleteRows != nil {
-			shown.DeletableRows = policy.ReadableSQL(predicate.Check(w.DeleteRows, t.Relation))
+		if w.Delete && w.DeletableRows != nil {
+			shown.DeletableRows = policy.ReadableSQL(predicate.Check(w.DeletableRows, t.Relation))
 		}
 		out.Write = shown
 	}
 	if a := t.Aggregate; a != nil {
-		out.Aggregate = fmt.Sprintf("in groups of at least %d different %s", a.Minimum, a.Subject)
+		out.Aggregate = fmt.Sprintf("in groups of at least %d different %s", a.MinSubjects, a.Subject)
 	}
 	if o := p.Object(t.Relation.Name); o != nil {
 		out.Object = o.Name

@@ -230,10 +230,10 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 	for _, declared := range p.Attributes() {
 		value, ok := a.Attributes[declared.Name]
 		switch {
-		case declared.Live() && ok:
+		case declared.IsLive() && ok:
 			wrong = append(wrong, fmt.Errorf(
 				"attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
-		case declared.Live(), declared.Optional && !ok:
+		case declared.IsLive(), declared.Optional && !ok:
 		case !ok:
 			wrong = append(wrong, fmt.Errorf("attribute %s is missing", declared.Name))
 		default:

@@ -26,10 +26,10 @@ func (s *session) limits(p *policy.Policy) []sessionLimit {
 	out := make([]sessionLimit, 0, len(p.Limits()))
 	for _, l := range p.Limits() {
 		value := s.agent.Name
-		if l.Per != "" {
-			value = s.attributes[l.Per]
+		if l.RateAttribute != "" {
+			value = s.attributes[l.RateAttribute]
 		}
-		out = append(out, sessionLimit{l, s.e.limiters.count(countKey{s.db.cfg.Name, l.Per, value})})
+		out = append(out, sessionLimit{l, s.e.limiters.count(countKey{s.db.cfg.Name, l.RateAttribute, value})})
 	}
 	s.cachedLimits.Store(&policyLimits{p, out})
 	return out
@@ -195,10 +195,10 @@ func (s *session) rateExceededRefusal(l sessionLimit, limit, what string, asked,
 }
 
 func (l sessionLimit) perName() string {
-	if l.Per == "" {
+	if l.RateAttribute == "" {
 		return "agent"
 	}
-	return l.Per
+	return l.RateAttribute
 }
 
 // resultBound is how much of the execution's result may be relayed: what the policy allows for one result, and what is

@@ -29,7 +29,7 @@ func neededLiveAttributes(p *policy.Policy) []string {
 	shape := p.ContractAttributes()
 	var out []string
 	for _, a := range p.Attributes() {
-		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name) || isReminderAttribute(p, a.Name)) {
+		if a.IsLive() && (a.Audit != "" || slices.Contains(shape, a.Name) || isReminderAttribute(p, a.Name)) {
 			out = append(out, a.Name)
 		}
 	}
@@ -40,7 +40,8 @@ func neededLiveAttributes(p *policy.Policy) []string {
 func identifyingValues(p *policy.Policy, values map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range values {
-		if a, _ := p.Attribute(name); a.Audit == policy.AsReference || a.Audit == policy.AsSubject || a.Audit == "" && !a.Live() {
+		if a, _ := p.Attribute(name); a.Audit == policy.AuditReference || a.Audit == policy.AuditSubject || a.Audit == "" &&
+			!a.IsLive() {
 			out[name] = value
 		}
 	}
@@ -130,7 +131,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	var contracts []audit.Contract
 	quotas := make([][]*policy.Quota, len(j.statements))
 	for i, statement := range j.statements {
-		decisions, err := st.policy.Explain(statement, whole)
+		decisions, err := st.policy.ExplainContracts(statement, whole)
 		contracts = s.addContracts(st.policy, contracts, decisions)
 		for _, d := range decisions {
 			if d.Quota != nil {
@@ -158,7 +159,7 @@ func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
 	for _, d := range decisions {
 		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
 		if a, ok := p.Attribute(d.By); ok && d.Value != "" &&
-			(!a.Live() || a.Audit == policy.AsReference || a.Audit == policy.AsSubject) {
+			(!a.IsLive() || a.Audit == policy.AuditReference || a.Audit == policy.AuditSubject) {
 			c.Value = s.auditValue(a, d.Value)
 		}
 		if d.Verdict != "none" && !slices.Contains(list, c) {

@@ -185,7 +185,7 @@ func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]str
 		return v
 	}
 	for _, statement := range j.statements {
-		if decisions, err := st.observedPolicy.policy.Explain(statement, values); err != nil {
+		if decisions, err := st.observedPolicy.policy.ExplainContracts(statement, values); err != nil {
 			judged, own, would := *v, *j, *j.observedDecision // verdicts are shared
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				would.record.Contract = decisions[i].Contract

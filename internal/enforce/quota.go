@@ -63,7 +63,7 @@ func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reser
 		q.counts[key] = t
 	}
 	t.lastUsed = q.now()
-	rows, left := asked.Limit, asked.AtMost-t.rows
+	rows, left := asked.Limit, asked.MaxRows-t.rows
 	if rows > left {
 		if !partly || left <= 0 {
 			return nil, asked.ExceededRefusal(left)

@@ -17,7 +17,7 @@ func TestQuotas(t *testing.T) {
 	now := time.Now()
 	q.now = func() time.Time { return now }
 	key := quotaKey{agent: "ana", value: "turn 1"}
-	ask := func(limit int64) *policy.Quota { return &policy.Quota{AtMost: 5, Limit: limit} }
+	ask := func(limit int64) *policy.Quota { return &policy.Quota{MaxRows: 5, Limit: limit} }
 	first, err := q.reserve(key, ask(3), false)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,8 @@ func TestQuotasCountTogether(t *testing.T) {
 		var rows []int64
 		for _, contract := range []string{"reads", "joins"} {
 			if r.IntN(3) > 0 {
-				q := &policy.Quota{Contract: contract, Per: "turn", Value: fmt.Sprint("turn ", r.IntN(40)), AtMost: atMost, Limit: 1 + r.Int64N(3)}
+				q := &policy.Quota{Contract: contract, Per: "turn", Value: fmt.Sprint("turn ", r.IntN(40)), MaxRows: atMost,
+					Limit: 1 + r.Int64N(3)}
 				asked, of, rows = append(asked, q), append(of, place{name, contract, q.Value}), append(rows, q.Limit)
 			}
 		}

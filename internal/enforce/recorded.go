@@ -98,7 +98,7 @@ func (s *session) referencesFor(value string) string {
 
 // auditValue is the value of an attribute as audit records have it.
 func (s *session) auditValue(a policy.Attribute, value string) string {
-	if a.Audit == policy.AsIs || a.Audit == policy.AsPurpose {
+	if a.Audit == policy.AuditPlain || a.Audit == policy.AuditPurpose {
 		return value
 	}
 	return s.referencesFor(value)
@@ -119,9 +119,9 @@ func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) 
 		as := s.auditValue(a, value)
 		out.attributes[name] = as
 		switch name {
-		case p.Subject():
+		case p.SubjectAttribute():
 			out.onBehalfOf = as
-		case p.Purpose():
+		case p.PurposeAttribute():
 			out.purpose = as
 		}
 	}

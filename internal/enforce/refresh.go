@@ -467,7 +467,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	if same {
 		made = s // the cached verdicts stay good
 	} else {
-		for _, w := range made.policy.Withheld() {
+		for _, w := range made.policy.WithheldWrites() {
 			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
 		}
 		for _, w := range made.policy.WriteDisclosures() {
@@ -525,9 +525,9 @@ var errMoving = errors.New("the catalog is changing")
 // maxMovingTries is how often a look at a database begins anew after errMoving.
 const maxMovingTries = 4
 
-// snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be
-// left out. It has settled if what concerns agents still had that fingerprint when all was read. PostgreSQL locks the
-// tables of a view whose definition it prints: it waits for them for less than deadlock_timeout, or the owner's DDL
+// loadCatalogs reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can
+// be left out. It has settled if what concerns agents still had that fingerprint when all was read. PostgreSQL locks
+// the tables of a view whose definition it prints: it waits for them for less than deadlock_timeout, or the owner's DDL
 // over several tables could be the victim of a deadlock.
 func (d *database) loadCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot, grown []catalog.Name,
 	settled bool, err error) {

@@ -68,7 +68,7 @@ func (d *database) reload() error {
 	return nil
 }
 
-// waitingIn names the tables that have columns which wait for pgconsent migrate.
+// tablesWithWaitingColumns names the tables that have columns which wait for pgconsent migrate.
 func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 	var grown []catalog.Name
 	for _, r := range snap.Relations() {
@@ -82,7 +82,7 @@ func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 // reloadIfChanged reloads the policy when its files have changed, and not again since the last refresh.
 func (d *database) reloadIfChanged() {
 	d.mu.Lock()
-	changed := d.policyFiles != nil && d.policyFiles.Changed()
+	changed := d.policyFiles != nil && d.policyFiles.HasChanged()
 	d.mu.Unlock()
 	if changed {
 		d.e.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)

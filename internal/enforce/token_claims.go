@@ -22,7 +22,7 @@ func (a Agent) checkTokenClaims(p *policy.Policy) error {
 		case !ok:
 			var names []string
 			for _, one := range p.Attributes() {
-				if !one.Live() {
+				if !one.IsLive() {
 					names = append(names, one.Name)
 				}
 			}
@@ -34,7 +34,7 @@ func (a Agent) checkTokenClaims(p *policy.Policy) error {
 			wrong = append(wrong, fmt.Errorf(
 				"jwt.claims.attributes: the claim %q is to be attribute %q, which the policy of database %q does "+
 					"not declare: %s", a.Claims[name], name, a.Database, hint))
-		case declared.Live():
+		case declared.IsLive():
 			wrong = append(wrong, fmt.Errorf(
 				"jwt.claims.attributes: the claim %q is to be attribute %q, whose source is %s in the policy of "+
 					"database %q: take it out, or declare it with source: credential", a.Claims[name], name, declared.Source, a.Database))

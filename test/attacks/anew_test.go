@@ -260,7 +260,7 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 					}
 					p, err := policy.Compile(doc, snap)
 					if err == nil {
-						for _, w := range p.Withheld() {
+						for _, w := range p.WithheldWrites() {
 							err = errors.Join(err, w)
 						}
 					}

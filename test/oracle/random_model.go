@@ -201,7 +201,7 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 	}
 	for _, table := range pol.Tables() {
 		if table.Aggregate == nil && table.Observed == nil {
-			add(table.Relation, table.Visible(), table.Columns, table.Write)
+			add(table.Relation, table.VisibleRelation(), table.Columns, table.Write)
 		}
 	}
 	for _, v := range pol.Views() {

@@ -178,7 +178,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 		if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
 			r.Fatal(err)
 		}
-		for _, l := range pol.Live() {
+		for _, l := range pol.LiveAttributes() {
 			if l.Setting != "" {
 				if _, err := conn.Exec(context.Background(), "SELECT set_config($1, $2, false)", l.Setting, claims[l.Name]); err != nil {
 					r.Fatal(err)
@@ -186,7 +186,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			}
 		}
 	}
-	w = w.Resolve(pol.Live(), claims)
+	w = w.Resolve(pol.LiveAttributes(), claims)
 	r.attributes(pol, w, claims)
 	for _, t := range s.tables {
 		compiled, _ := pol.Table(s.relation(t))
@@ -241,7 +241,7 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 		given = append(given, seal.Field(name, value))
 	}
 	sealed := seal.Fields(w.Attributes) // more than the credential says, and no claim among it counts
-	for _, l := range pol.Live() {
+	for _, l := range pol.LiveAttributes() {
 		want, there := w.Attributes[l.Name]
 		var own, asked *string
 		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_signed.attr($1)", l.Name).Scan(&own)
@@ -249,11 +249,12 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, sealed, given).Scan(&asked)
 		}
 		if err != nil {
-			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveBody(pol.Live()))
+			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveBody(pol.LiveAttributes()))
 		}
 		for _, got := range []*string{own, asked} {
 			if (got != nil) != there || got != nil && *got != want {
-				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, there, claims, predicate.LiveBody(pol.Live()))
+				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, there, claims,
+					predicate.LiveBody(pol.LiveAttributes()))
 			}
 		}
 		r.worked++

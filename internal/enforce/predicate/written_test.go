@@ -68,7 +68,7 @@ func TestFormsAreWritten(t *testing.T) {
 					}
 				}
 			}
-			say("-", "live", predicate.LiveBody(pol.Live()))
+			say("-", "live", predicate.LiveBody(pol.LiveAttributes()))
 			for i, table := range pol.Tables() {
 				for k, form := range formsOf(table.Rows, table.Relation) {
 					say(fmt.Sprint(i, ".", k), form[0], form[1])

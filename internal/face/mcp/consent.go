@@ -182,11 +182,11 @@ func (c *Call) consents(ctx context.Context, user string) (string, []operations.
 // agentUser returns the user for whom the caller's agent acts, by its credential.
 func (c *Call) agentUser() string {
 	p := c.Database.Policy()
-	if p == nil || p.Subject() == "" {
+	if p == nil || p.SubjectAttribute() == "" {
 		return ""
 	}
-	claimed, byToken := c.Caller.Claims[p.Subject()]
-	given, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.Subject()]
+	claimed, byToken := c.Caller.Claims[p.SubjectAttribute()]
+	given, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.SubjectAttribute()]
 	switch {
 	case byToken && byConfiguration: // the two contradict each other; such an agent is not served
 		return ""

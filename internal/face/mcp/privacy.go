@@ -198,7 +198,7 @@ func (c *Call) privacy() *privacy.Service {
 func privacyTools() []Tool {
 	agents := []identity.Role{identity.Agent}
 	offered := func(d *Database) bool { return privacySection(d) != nil }
-	contexts := func(d *Database) bool { return offered(d) && privacySection(d).Setting != "" }
+	contexts := func(d *Database) bool { return offered(d) && privacySection(d).ContextSetting != "" }
 	records := func(d *Database) bool { return offered(d) && privacySection(d).Consents != nil }
 	return []Tool{
 		NewTool(Tool{
@@ -256,12 +256,12 @@ func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput,
 	if err != nil {
 		return out, err
 	}
-	c.Set(privacySection(c.Database).Setting, entered.Setting)
+	c.Set(privacySection(c.Database).ContextSetting, entered.Setting)
 	return enterOutput{contextInfoOf(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
-	c.Set(privacySection(c.Database).Setting, "")
+	c.Set(privacySection(c.Database).ContextSetting, "")
 	return leaveOutput{}, nil
 }
 

@@ -66,7 +66,7 @@ func publish(f *policy.Function) Tool {
 			}
 			names, parameters = append(names, a.Name), append(parameters, text)
 		}
-		return c.statement(ctx, f.Statement(names), parameters, maxRows, false)
+		return c.statement(ctx, f.CallStatement(names), parameters, maxRows, false)
 	}
 	return t
 }

@@ -366,7 +366,7 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []foundMem
 		out = append(out, &candidate{entity: entity, agents: []string{login}, ids: all, attributes: logins[login]})
 	}
 	add := func(id string) {
-		if named[id] || id == a.privacy.All {
+		if named[id] || id == a.privacy.EverybodyWord {
 			return
 		}
 		named[id] = true
@@ -385,7 +385,7 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []foundMem
 		}
 	}
 	anybody := a.strangerAttributes("(anybody)")
-	return append(out, &candidate{entity: cmp.Or(a.privacy.All, "*"), agents: []string{}, attributes: anybody})
+	return append(out, &candidate{entity: cmp.Or(a.privacy.EverybodyWord, "*"), agents: []string{}, attributes: anybody})
 }
 
 func keysOf(m map[string]map[string]string) func(func(string) bool) {
@@ -413,8 +413,8 @@ func equalAttributes(a, b map[string]string) bool {
 // strangerAttributes are the attributes of an entity of which only an id is known, which may be a role's: the id is the
 // entity and the only role.
 func (a auditor) strangerAttributes(id string) map[string]string {
-	out := map[string]string{a.privacy.Entity: id}
-	for _, name := range a.privacy.Roles {
+	out := map[string]string{a.privacy.CallerAttribute: id}
+	for _, name := range a.privacy.RoleAttributes {
 		if attribute, ok := a.policy.Attribute(name); ok && strings.HasSuffix(attribute.Type, "[]") {
 			out[name] = "{}"
 		}
@@ -470,8 +470,8 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 	settings := [][2]string{{seal.Setting, keys.Newest().
 		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy",
 			Attributes: c.attributes})}}
-	if in != "" && a.privacy.Setting != "" {
-		settings = append(settings, [2]string{a.privacy.Setting, in})
+	if in != "" && a.privacy.ContextSetting != "" {
+		settings = append(settings, [2]string{a.privacy.ContextSetting, in})
 	}
 	for _, s := range settings {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s[0], s[1]); err != nil {
@@ -572,8 +572,8 @@ func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inConte
 			return id, ""
 		}
 	}
-	if a.privacy.All != "" && slices.Contains(r.grants, a.privacy.All) {
-		return a.privacy.All, ""
+	if a.privacy.EverybodyWord != "" && slices.Contains(r.grants, a.privacy.EverybodyWord) {
+		return a.privacy.EverybodyWord, ""
 	}
 	for _, id := range r.grants {
 		participants, isContext := a.stores[r.store].contexts[id]
@@ -616,10 +616,11 @@ func (a auditor) agreement(subject string, c *candidate, r foundMemory) (Agreeme
 		if x.grantor != subject && !guardian {
 			continue
 		}
-		if x.grantee != a.privacy.All && !slices.Contains(c.ids, x.grantee) {
+		if x.grantee != a.privacy.EverybodyWord && !slices.Contains(c.ids, x.grantee) {
 			continue
 		}
-		if a.privacy.Consents.Scope != "" && x.scope != a.privacy.All && x.scope != r.key && !slices.Contains(r.grants, x.scope) {
+		if a.privacy.Consents.Scope != "" && x.scope != a.privacy.EverybodyWord && x.scope != r.key &&
+			!slices.Contains(r.grants, x.scope) {
 			continue
 		}
 		return Agreement{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee,

@@ -170,7 +170,7 @@ func (d *Service) openForConsent(ctx context.Context, c identity.Caller, why str
 
 func (g ConsentRequest) scope(s *session) string {
 	if g.Scope == "" {
-		return s.privacy.All
+		return s.privacy.EverybodyWord
 	}
 	return g.Scope
 }
@@ -185,7 +185,7 @@ func (g ConsentRequest) grantorUnlessCaller(s *session) string {
 // consentColumns are the columns of a record, as texts.
 func (s *session) consentColumns() string {
 	x := s.privacy.Consents
-	scope, revoked := catalog.QuoteLiteral(s.privacy.All)+"::pg_catalog.text", "false"
+	scope, revoked := catalog.QuoteLiteral(s.privacy.EverybodyWord)+"::pg_catalog.text", "false"
 	if x.Scope != "" {
 		scope = catalog.QuoteIdent(x.Scope) + "::pg_catalog.text"
 	}
@@ -307,7 +307,7 @@ func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error)
 	if store, ok := try(slices.Clone(ward)); ok {
 		return store, nil
 	}
-	if g.Scope != "" && g.Scope != s.privacy.All {
+	if g.Scope != "" && g.Scope != s.privacy.EverybodyWord {
 		found, err := s.storesOfMemory(ctx, g.Scope)
 		if err != nil {
 			return "", err
@@ -334,7 +334,7 @@ func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, err
 	if m == nil {
 		return nil, nil
 	}
-	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.Store)+"::pg_catalog.text FROM "+
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.StoreColumn)+"::pg_catalog.text FROM "+
 		m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", key)
 	if err != nil {
 		return nil, fromDatabase(err)

@@ -194,7 +194,7 @@ func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest
 		held := slices.Contains(s.ids, e.Role) || slices.Contains(s.ids, "role:"+e.Role)
 		out.Role, out.RoleHeld = e.Role, &held
 	}
-	out.Setting = "SET " + s.privacy.Setting + " = " + catalog.QuoteLiteral(e.Context)
+	out.Setting = "SET " + s.privacy.ContextSetting + " = " + catalog.QuoteLiteral(e.Context)
 	return out, nil
 }
 

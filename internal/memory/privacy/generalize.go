@@ -311,7 +311,7 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 // findDerived finds the same belief, drawn from the same memory before and with the same grants; nil: there is none.
 func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
 	access []string) (*Memory, error) {
-	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
+	m, l := s.privacy.Generalize.BeliefKind, s.privacy.Generalize.Link
 	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
 		"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
 	if l.Kind != "" {
@@ -342,8 +342,9 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 // insertDerived inserts the belief, without subjects, and the link to its source.
 func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
 	access []string) (*Memory, error) {
-	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
-	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{src.store, g.Belief, encode(m.Subjects, nil)}
+	m, l := s.privacy.Generalize.BeliefKind, s.privacy.Generalize.Link
+	columns, values := []string{m.StoreColumn, m.Content, m.Subjects.Column},
+		[]any{src.store, g.Belief, encode(m.Subjects, nil)}
 	if access != nil {
 		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
 	}

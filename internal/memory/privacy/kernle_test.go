@@ -260,7 +260,7 @@ func adding(k *kernle) {
 	}
 	k.differently(func(p *policy.Privacy) {
 		m := *p.Memories[0]
-		m.Source, m.ToldFrom, m.Evidence.Column = "", "", ""
+		m.TellerColumn, m.ToldFromColumn, m.Evidence.Column = "", "", ""
 		p.Memories = []*policy.Memories{&m}
 	})
 	for what, n := range map[string]NewMemory{"who told it": {Source: "human:sean"},

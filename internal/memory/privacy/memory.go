@@ -84,7 +84,8 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 			return nil, err
 		}
 	}
-	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{store, n.Content, encode(m.Subjects, subjects)}
+	columns, values := []string{m.StoreColumn, m.Content, m.Subjects.Column},
+		[]any{store, n.Content, encode(m.Subjects, subjects)}
 	if n.Access != nil {
 		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
 	}
@@ -92,17 +93,17 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 		columns, values = append(columns, m.Evidence.Column), append(values, encode(m.Evidence, consent))
 	}
 	if n.Source != "" {
-		if m.Source == "" {
+		if m.TellerColumn == "" {
 			return nil, fail(Validation, "Leave the source out.", "nothing says who told memories of the kind %s", m.Kind)
 		}
-		columns, values = append(columns, m.Source), append(values, n.Source)
+		columns, values = append(columns, m.TellerColumn), append(values, n.Source)
 	}
 	if n.ToldFrom != "" {
-		if m.ToldFrom == "" {
+		if m.ToldFromColumn == "" {
 			return nil, fail(Validation, "Leave told_from out.",
 				"nothing says from which memory one of the kind %s was told", m.Kind)
 		}
-		columns, values = append(columns, m.ToldFrom), append(values, n.ToldFrom)
+		columns, values = append(columns, m.ToldFromColumn), append(values, n.ToldFrom)
 	}
 	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quotedList(columns) + ") VALUES (" + placeholders(len(columns)) +
 		") RETURNING " + memoryColumns(m)
@@ -135,7 +136,8 @@ func placeholders(n int) string {
 
 // memoryColumns are the columns of a memory, as texts.
 func memoryColumns(m *policy.Memories) string {
-	columns := []string{m.Key, m.Store, m.Source, m.ToldFrom, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
+	columns := []string{m.Key, m.StoreColumn, m.TellerColumn, m.ToldFromColumn, m.Subjects.Column, m.Grants.Column,
+		m.Evidence.Column}
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = "NULL::pg_catalog.text"
@@ -178,8 +180,8 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
-	if inContext == "" && s.privacy.Setting != "" { // the connection may be in one
-		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.Setting)+
+	if inContext == "" && s.privacy.ContextSetting != "" { // the connection may be in one
+		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.ContextSetting)+
 			", true)").Scan(&inContext); err != nil {
 			inContext = ""
 			var pg *pgconn.PgError

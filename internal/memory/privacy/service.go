@@ -67,11 +67,11 @@ func (d *Service) attributes(c identity.Caller) map[string]string {
 
 // entityAndRoles are the ids of a session with these attributes: the entity, then its roles.
 func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
-	entity = attributes[p.Entity]
+	entity = attributes[p.CallerAttribute]
 	if entity != "" {
 		all = append(all, entity)
 	}
-	for _, name := range p.Roles {
+	for _, name := range p.RoleAttributes {
 		value, ok := attributes[name]
 		if !ok {
 			continue
@@ -137,10 +137,10 @@ func (s *session) close(ctx context.Context) { _ = s.conn.Close(context.WithoutC
 // enter sets the context. The error is the same for one that does not exist and one in which the caller does not
 // participate.
 func (s *session) enter(ctx context.Context, name string) error {
-	if s.privacy.Setting == "" {
+	if s.privacy.ContextSetting == "" {
 		return fail(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
 	}
-	before, after, _ := strings.Cut(s.privacy.Setting, ".")
+	before, after, _ := strings.Cut(s.privacy.ContextSetting, ".")
 	_, err := s.conn.Exec(ctx, "SET "+catalog.QuoteIdent(before)+"."+catalog.QuoteIdent(after)+" = "+
 		catalog.QuoteLiteral(name))
 	var pg *pgconn.PgError

@@ -212,7 +212,7 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 
 // The entity comes first, then its roles: a list's elements, or a text that is no list as it is.
 func TestWhoSomebodyIs(t *testing.T) {
-	p := &policy.Privacy{Entity: "user", Roles: []string{"roles", "team"}}
+	p := &policy.Privacy{CallerAttribute: "user", RoleAttributes: []string{"roles", "team"}}
 	for _, c := range []struct {
 		attributes map[string]string
 		entity     string

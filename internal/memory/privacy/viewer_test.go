@@ -100,7 +100,7 @@ func TestThroughWhichGrant(t *testing.T) {
 			t.Errorf("%s: %q in %q, want %q in %q", c.what, grant, by, c.grant, c.by)
 		}
 	}
-	a.privacy.All = "" // there is no word for everybody: "" is no grant
+	a.privacy.EverybodyWord = "" // there is no word for everybody: "" is no grant
 	if grant, _ := a.grantOf(somebody("si:rex"), "", foundMemory{store: "ash", grants: []string{""}}); grant != "" {
 		t.Errorf("without a word for everybody: %q", grant)
 	}

@@ -155,7 +155,7 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 	eachNode(n, func(n predicate.Node) {
 		switch n := n.(type) {
 		case predicate.Own:
-			if n.Attribute == b.policy.Subject() {
+			if n.Attribute == b.policy.SubjectAttribute() {
 				b.add(r, Link{Column: n.Column})
 			}
 		case predicate.Consent:

@@ -22,7 +22,7 @@ func (x *examination) protectedTables(helpers bool) []uint32 {
 		}
 	}
 	if helpers {
-		for _, l := range x.Policy.Live() {
+		for _, l := range x.Policy.LiveAttributes() {
 			for _, h := range predicate.Helpers(l.Node()) {
 				oids = append(oids, h.Relation.OID)
 			}

@@ -241,13 +241,14 @@ func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {
-	case object == nil || a.Source == policy.Writes || a.Source == policy.Calls || a.Source == policy.Vector:
+	case object == nil || a.Source == policy.SourceWrite || a.Source == policy.SourceFunction ||
+		a.Source == policy.SourceVector:
 		return true
-	case slices.ContainsFunc(object.Embeddings,
+	case slices.ContainsFunc(object.EmbeddingColumns,
 		func(c string) bool { return a.Columns == nil || slices.Contains(a.Columns, c) }):
 		return false // The record does not tell whether the statement returned or compared the embedding.
 	}
-	a.Source = policy.Metadata
+	a.Source = policy.SourceMetadata
 	columns := a.Columns
 	if columns == nil {
 		if relation, ok := r.snapshot.Relation(a.Relation); ok {
@@ -256,8 +257,8 @@ func (r *AuditReplay) sourceFor(a *policy.Access) bool {
 			}
 		}
 	}
-	if slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(object.Metadata, c) }) {
-		a.Source = policy.Structured
+	if slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(object.MetadataColumns, c) }) {
+		a.Source = policy.SourceStructured
 	}
 	return true
 }

@@ -84,14 +84,14 @@ func writes(before, after *policy.Table) Change {
 		if w.Update {
 			out["update"] = strings.Join(w.Updatable, ", ")
 			out["what a changed row must be"] = predicate.Check(w.UpdateCheck, t.Relation)
-			if w.UpdateRows != nil {
-				out["which rows may be updated"] = predicate.Check(w.UpdateRows, t.Relation)
+			if w.UpdatableRows != nil {
+				out["which rows may be updated"] = predicate.Check(w.UpdatableRows, t.Relation)
 			}
 		}
 		if w.Delete {
 			out["delete"] = ""
-			if w.DeleteRows != nil {
-				out["which rows may be deleted"] = predicate.Check(w.DeleteRows, t.Relation)
+			if w.DeletableRows != nil {
+				out["which rows may be deleted"] = predicate.Check(w.DeletableRows, t.Relation)
 			}
 		}
 		for _, s := range w.Stamps {
@@ -151,7 +151,7 @@ func functions(before, after *policy.Policy) Change {
 func operators(before, after *policy.Policy) Change {
 	describe := func(p *policy.Policy) map[string]string {
 		out := map[string]string{}
-		for _, extension := range p.Operators() {
+		for _, extension := range p.OperatorExtensions() {
 			out[extension] = ""
 		}
 		return out

@@ -265,7 +265,7 @@ func (d *database) rowIdentityOf(rows Rows) (rowIdentity, error) {
 	readable := len(r.PrimaryKey) > 0
 	if t, ok := d.policy.Table(r.Name); ok && t.Columns != nil {
 		for _, name := range r.PrimaryKey {
-			readable = readable && t.Columns.Plain(name)
+			readable = readable && t.Columns.IsPlain(name)
 		}
 	}
 	if readable {

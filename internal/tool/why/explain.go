@@ -200,7 +200,7 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 	if t.Columns != nil {
 		from = predicate.RowView(t.Relation.Name).SQL()
 		for _, c := range t.Relation.Columns {
-			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !t.Columns.Plain(c.Name) {
+			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !t.Columns.IsPlain(c.Name) {
 				a.RowSecurityNotAsked = "agents cannot read " + c.Name
 				return nil
 			}

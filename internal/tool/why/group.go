@@ -14,7 +14,7 @@ import (
 // rows.
 func (e *explainer) group(ctx context.Context, t *policy.Table, at explainedRow) (*Group, error) {
 	a := t.Aggregate
-	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.Minimum, Share: a.Share}
+	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
 	takes := func(row string) string {
 		_, counts, _ := rls.Cell(t, row)
 		return strings.Join(append([]string{"(" + predicate.Direct(a.Rows, row, e.values) + ")",
