@@ -165,7 +165,7 @@ func TestWhatRowsMustBe(t *testing.T) {
 			"owner is the user and [person leads to a row of people where owner is the user]", "copied"},
 		{"a key that stays", others + "  notes: { " +
 			own + ", write: { commands: [insert, update], columns: [title, number], immutable: [person, number] } }",
-			"owner is the user and [person leads to a row of people where owner is the user]", "owner is the user", "copied title person"},
+			"owner is the user and [person leads to a row of people where owner is the user]", "owner is the user", "copied title person number"},
 		{"a foreign key over what is computed", "  kinds: { " + own + " }\n  notes: { " +
 			own + ", write: { commands: [insert, update], columns: [kind] } }",
 			"owner is the user and [lower_kind leads to a row of kinds where owner is the user]",
@@ -224,7 +224,7 @@ func TestWhatRowsMustBe(t *testing.T) {
 		{"a row that shows with another is written where it leads",
 			"  people: { rows: [ { own: { column: owner, is: user } } ] }\n  notes: { rows: [ { visible: { " +
 				"people: { id: person } } } ], write: { commands: [insert], immutable: [person, title] } }",
-			"person shows and [person leads to a row of people where owner is the user]", "person shows", "copied owner state title person mood n done"},
+			"person shows and [person leads to a row of people where owner is the user]", "person shows", "copied owner state title person mood n done number"},
 		{"a check that asks another table, which asks nobody, of a table that others hang on",
 			"  people: { rows: [ { status: { column: mail, is: x } } ] }\n  notes: { " +
 				own + ", write: { commands: [update], columns: [title], check: [ visible: { people: { id: person " +
@@ -251,7 +251,7 @@ func TestWhatRowsMustBe(t *testing.T) {
 				if w == nil {
 					continue
 				}
-				rest := strings.TrimSpace("copied " + strings.Join(w.CopyColumns, " "))
+				rest := strings.TrimSpace("copied " + strings.Join(w.Insertable, " "))
 				if w.InsertsAreHidden {
 					rest += " unseen"
 				}

@@ -14,12 +14,11 @@ import (
 type Write struct {
 	Insert, Update, Delete bool
 
-	Insertable  []string // the columns that an INSERT may name, and the stamped columns, in the table's order
-	CopyColumns []string // the insertable columns that COPY FROM may name: identity columns are left out
-	Updatable   []string // the columns that an UPDATE may set
-	Stamps      []Stamp
-	Notices     []string          // the notices that an INSERT raises if the agent sends another value than a stamp's
-	Lists       []predicate.Bound // the bounds of lists of ids that agents write
+	Insertable []string // the columns that an INSERT may name, and the stamped columns, in the table's order
+	Updatable  []string // the columns that an UPDATE may set
+	Stamps     []Stamp
+	Notices    []string          // the notices that an INSERT raises if the agent sends another value than a stamp's
+	Lists      []predicate.Bound // the bounds of lists of ids that agents write
 
 	InsertCheck predicate.Node // the condition that a new row must meet
 	UpdateCheck predicate.Node // the condition that a changed row must meet

@@ -176,9 +176,6 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 		isSendable := slices.Contains(sendable, name)
 		if out.Insert && (stamped(name) && t.decl.isPlainColumn(name) || isSendable) {
 			out.Insertable = append(out.Insertable, name)
-			if column.Identity == "" {
-				out.CopyColumns = append(out.CopyColumns, name)
-			}
 		}
 		updatable, why := c.isUpdatable(out, decl, t, name, isSendable)
 		if why != "" {

@@ -32,7 +32,7 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	if len(columns) == 0 {
 		columns = copiedColumns(t.ref.relation)
 		for _, name := range columns {
-			if !slices.Contains(t.table.Write.CopyColumns, name) {
+			if !slices.Contains(t.table.Write.Insertable, name) {
 				w.refuseAt(refusal("CopyStmt.attlist(implied)"), t.ref.start)
 				return
 			}
@@ -41,8 +41,8 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	}
 	for _, name := range columns {
 		w.columnNames[name] = true
-		if !slices.Contains(t.table.Write.CopyColumns, name) { // the server's error would name the view
-			w.refuseColumn(t, name, t.table.Write.CopyColumns, t.ref.start)
+		if !slices.Contains(t.table.Write.Insertable, name) { // the server's error would name the view
+			w.refuseColumn(t, name, t.table.Write.Insertable, t.ref.start)
 		}
 	}
 	if c.WhereClause != nil {

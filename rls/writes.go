@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
@@ -117,10 +118,10 @@ func (f writePolicies) writeRights() []Object {
 				"A default of "+f.Relation.Name.String()+" draws from it.", "USAGE"))
 		}
 	}
-	for _, c := range f.Relation.Columns { // identity columns need no right to draw
-		if w.Insert && c.Identity != "" && c.Sequence.Name != "" && f.Columns == nil {
+	for _, c := range f.Relation.Columns { // an INSERT needs no right to draw for an identity column
+		if w.Insert && c.Identity != "" && c.Sequence.Name != "" && (f.Columns == nil || slices.Contains(w.Insertable, c.Name)) {
 			grants = append(grants, rightsOn("SEQUENCE", one(c.Sequence.SQL()), one(f.agent),
-				"currval() and lastval() tell an agent the number that its new row got.", "USAGE"))
+				"currval() and lastval() tell an agent the number that its new row got, and a COPY that leaves it out draws one.", "USAGE"))
 		}
 	}
 	if len(grants) == 0 {
@@ -192,7 +193,7 @@ END $pgconsent$`, name, declare, keep, body.String(), notices.String()))
 // columns have the table's defaults, for columns that a COPY leaves out. The function sets no search path: the owner's
 // triggers run inside it, with the path that they have in an INSERT.
 func (f writePolicies) copyIn() []Object {
-	if !f.Write.Insert || len(f.Write.CopyColumns) == 0 {
+	if !f.Write.Insert || len(f.Write.Insertable) == 0 {
 		return nil
 	}
 	view, function := predicate.CopyView(f.Relation.Name).SQL(), predicate.CopyFunction(f.Relation.Name).SQL()
@@ -203,8 +204,8 @@ func (f writePolicies) copyIn() []Object {
 	if f.Columns != nil {
 		target = predicate.RowView(target)
 	}
-	columns, values := make([]string, len(f.Write.CopyColumns)), make([]string, len(f.Write.CopyColumns))
-	for i, name := range f.Write.CopyColumns {
+	columns, values := make([]string, len(f.Write.Insertable)), make([]string, len(f.Write.Insertable))
+	for i, name := range f.Write.Insertable {
 		quoted := catalog.QuoteIdent(name)
 		columns[i] = "NULL::" + f.Relation.Column(name).Type + " AS " + quoted
 		values[i] = "NEW." + quoted
@@ -217,18 +218,23 @@ BEGIN
   INSERT INTO %s (%s) VALUES (%s);
   IF FOUND THEN RETURN NEW; END IF;
   RETURN NULL;
-END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.CopyColumns), ", "), strings.Join(values, ", ")))
+END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.Insertable), ", "), strings.Join(values, ", ")))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
 	o.create(fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
 		view, function))
 	why := o.why
 	o.why = why + " SELECT is for the WHERE of COPY: the view has no rows."
 	o.create(fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, f.agent))
-	for _, name := range f.Write.CopyColumns {
+	for _, name := range f.Write.Insertable {
 		value := f.Relation.Column(name).Default
 		o.why = why
 		if left := omittedDefault(f.Write, name); left != "" {
 			o.why, value = why+" A list that it leaves out is filled in as in an INSERT.", left
+		}
+		if column := f.Relation.Column(name); column.Identity != "" {
+			// By name: a default that depends on the sequence would keep the owner from dropping it.
+			value = fmt.Sprintf("pg_catalog.nextval(pg_catalog.pg_get_serial_sequence(%s, %s)::pg_catalog.regclass)",
+				catalog.QuoteLiteral(f.Relation.Name.SQL()), catalog.QuoteLiteral(name))
 		}
 		if value != "" {
 			o.create(fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, catalog.QuoteIdent(name), value))
