@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -147,6 +148,14 @@ func (w *walker) copyOptions(options []*sqltext.Node, from bool) {
 	}
 }
 
+// copyEncodings are the encodings besides UTF8 from and to which PostgreSQL converts the rows of a COPY. SQL_ASCII is
+// none: no byte of it would be checked.
+var copyEncodings = strings.Fields("latin1 latin2 latin3 latin4 latin5 latin6 latin7 latin8 latin9 latin10 " +
+	"iso88591 iso88592 iso88593 iso88594 iso88595 iso88596 iso88597 iso88598 iso88599 iso885910 iso885913 iso885914 " +
+	"iso885915 iso885916 koi8 koi8r koi8u win866 win874 win1250 win1251 win1252 win1253 win1254 win1255 win1256 win1257 " +
+	"win1258 windows866 windows874 windows1250 windows1251 windows1252 windows1253 windows1254 windows1255 windows1256 " +
+	"windows1257 windows1258 eucjp euccn euckr euctw eucjis2004 sjis shiftjis shiftjis2004 big5 gbk gb18030 uhc johab")
+
 func copyOption(name string, arg *sqltext.Node) bool {
 	text := arg.GetString_()
 	switch name {
@@ -168,7 +177,7 @@ func copyOption(name string, arg *sqltext.Node) bool {
 		}
 		return len(arg.GetList().GetItems()) > 0
 	case "encoding":
-		return text != nil && isUTF8(text.Sval)
+		return text != nil && (isUTF8(text.Sval) || slices.Contains(copyEncodings, encodingName(text.Sval)))
 	}
 	return false
 }

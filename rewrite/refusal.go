@@ -169,7 +169,7 @@ var refusals = []*Refusal{
 		"COPY of this relation by name is not available to agents", "Use COPY (SELECT ... FROM ...) TO STDOUT."},
 	{"COPY options", []string{"CopyStmt.options"}, "COPY people TO STDOUT (FREEZE true)",
 		sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "this option of COPY, or its value, is not available to agents",
-		"COPY takes FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING 'UTF8', TO besides FORCE_QUOTE, " +
+		"COPY takes FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING, TO besides FORCE_QUOTE, " +
 			"FROM besides FORCE_NULL, FORCE_NOT_NULL, DEFAULT and ON_ERROR stop. ON_ERROR ignore, with " +
 			"REJECT_LIMIT and LOG_VERBOSITY, would pass over rows."},
 

@@ -22,7 +22,11 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			break
 		}
 		if effect.Name == "search_path" && namesNothing(value) {
-			w.pinSearchPath(v, raw)
+			w.pinSetting(v, raw, pathText(w.snap.SearchPath()), w.snap.SearchPath())
+			break
+		}
+		if effect.Name == clientEncoding && isSQLASCII(value) {
+			w.pinSetting(v, raw, "'UTF8'", []string{"UTF8"})
 			break
 		}
 		_, _, refused := CheckSetting(v.Name, value, "set", w.snap.SearchPath(), w.claims)
@@ -68,18 +72,17 @@ func namesNothing(path string) bool {
 	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
 }
 
-// pinSearchPath puts the configured path in the place of the one that is set.
-func (w *walker) pinSearchPath(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) {
+// pinSetting puts the value that is pinned in the place of the one that is set. text is how SQL writes the value.
+func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, text string, value []string) {
 	first := w.source.At(v.Args[0].GetAConst().GetLocation())
 	if first < 0 {
 		w.refuse(badValueError(v.Name))
 		return
 	}
-	path := w.snap.SearchPath()
-	w.replace(w.source.Tokens[first].Start, w.lastToken(raw).End, pathText(path), func() {
+	w.replace(w.source.Tokens[first].Start, w.lastToken(raw).End, text, func() {
 		v.Args = nil
-		for _, schema := range path {
-			v.Args = append(v.Args, stringConstant(schema))
+		for _, part := range value {
+			v.Args = append(v.Args, stringConstant(part))
 		}
 	})
 }

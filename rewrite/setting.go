@@ -85,7 +85,7 @@ var settings = map[string]setting{
 	"pg_trgm.word_similarity_threshold": allowing(fractionPattern),
 	"pg_trgm.strict_word_similarity_threshold": allowing(fractionPattern),
 	// pinned: they change how PostgreSQL reads the text, what names mean, or who the user is
-	"client_encoding": {pinnedValue: "UTF8",
+	clientEncoding: {pinnedValue: "UTF8",
 		isPinnedValue: func(value string, _ []string) bool { return isUTF8(value) }},
 	"search_path":                 {pinnedValue: "the configured path", isPinnedValue: isSearchPath},
 	"standard_conforming_strings": pinnedSetting("on", "true", "yes", "1"),
@@ -133,9 +133,11 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	case !known || s.value == nil && s.isPinnedValue == nil:
 		return "", false, notSettableError(name)
 	case s.isPinnedValue != nil:
-		if s.isPinnedValue(value, searchPath) || name == "client_encoding" && where != "set" &&
-			strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
-			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
+		if s.isPinnedValue(value, searchPath) || name == clientEncoding && where != "set" && isSQLASCII(value) {
+			return value, false, nil
+		}
+		if name == clientEncoding {
+			return "", false, encodingError()
 		}
 		is := s.pinnedValue
 		if name == "search_path" && where == "set" { // the proxy checks a startup message before the log-in
@@ -201,11 +203,30 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 // listSetting tells whether PostgreSQL quotes each item of a SET of this setting.
 func listSetting(name string) bool { return strings.EqualFold(name, "search_path") }
 
+// clientEncoding is the setting that says in which encoding clients send texts and get them. It is UTF8 for all agents:
+// see docs/decisions/0101.
+const clientEncoding = "client_encoding"
+
 // isUTF8 recognises the spellings of UTF8 that PostgreSQL takes, with the quotes some drivers add.
 func isUTF8(value string) bool {
-	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
-	name = strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
+	name := encodingName(value)
 	return name == "utf8" || name == "unicode"
+}
+
+// isSQLASCII recognises SQL_ASCII, by which a client of a UTF8 database sends and gets the bytes of UTF8. psql in the C
+// locale asks for it. It gets UTF8.
+func isSQLASCII(value string) bool { return encodingName(value) == "sqlascii" }
+
+// encodingName is the name of an encoding without what PostgreSQL leaves out of account.
+func encodingName(value string) string {
+	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
+}
+
+func encodingError() *sqlstate.Error {
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is fixed for agents", clientEncoding).
+		WithHint("Agents send and get texts in UTF8. Connect with client_encoding=UTF8 (PGCLIENTENCODING=UTF8 in the environment) and " +
+			"convert in the program; in a Windows console run chcp 65001 first. Files in another encoding go through COPY with its option ENCODING.")
 }
 
 func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }

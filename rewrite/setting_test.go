@@ -59,6 +59,7 @@ func TestCheckSetting(t *testing.T) {
 		{"client_encoding", "unicode", "startup", "dropped"},
 		{"client_encoding", "SQL_ASCII", "startup", "dropped"},
 		{"client_encoding", "SQL_ASCII", "options", "dropped"},
+		{"client_encoding", "'sql-ascii'", "startup", "dropped"},
 		{"client_encoding", "SQL_ASCII", "set", "42501"},
 		{"client_encoding", "SJIS", "startup", "42501"},
 		{"client_encoding", "LATIN1", "set", "42501"},
