@@ -221,7 +221,7 @@ func TestWhatVanishesWhileItIsReadRefusesNobody(t *testing.T) {
 	defer calm()
 	for range tier.Count(10, 40, 400) {
 		d.mu.Lock()
-		d.catalogsReadAt, d.lastFingerprints = time.Time{}, fingerprints{} // as if the time to read all had come
+		d.catalogsReadAt, d.lastFingerprints.at = time.Time{}, time.Time{} // as if the time to read all had come
 		d.mu.Unlock()
 		if err := d.refresh(t.Context()); err != nil {
 			t.Fatal(err)

@@ -1,11 +1,7 @@
 package enforce
 
 import (
-	"context"
-	"fmt"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
@@ -53,15 +49,16 @@ func replacementViews(n catalog.Name) []catalog.Name {
 	}
 }
 
-// readOrigins reads the columns of these views, and the columns of recorded keys. The caller holds mu.
-func (d *database) readOrigins(ctx context.Context) error {
+// setOrigins finds the columns of these views, and the columns of recorded keys. The caller holds mu.
+func (d *database) setOrigins() {
 	if d.state == d.originsState {
-		return nil
+		return
 	}
-	var schemas, names, ofSchemas, ofNames []string
+	sources := map[uint32]catalog.Name{} // of views, and of tables themselves
 	add := func(view, of catalog.Name) {
-		schemas, names, ofSchemas, ofNames = append(schemas, view.Schema), append(names, view.Name), append(ofSchemas,
-			of.Schema), append(ofNames, of.Name)
+		if r, ok := d.catalogs.Relation(view); ok {
+			sources[r.OID] = of
+		}
 	}
 	keyed := map[catalog.Name]*policy.Table{}
 	for _, t := range d.state.policy.Tables() {
@@ -81,46 +78,36 @@ func (d *database) readOrigins(ctx context.Context) error {
 	for _, shadow := range catalog.Shadows() {
 		add(shadow.View(), shadow.Source)
 	}
-	rows, err := d.conn.Query(ctx, `SELECT w.of_schema, w.of_name, c.oid, a.attnum, a.attname::pg_catalog.text, o.oid, b.attnum
-		FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]),
-			pg_catalog.unnest($3::pg_catalog.text[]), pg_catalog.unnest($4::pg_catalog.text[])) AS w (schema, name, of_schema, of_name)
-		JOIN pg_catalog.pg_namespace AS s ON s.nspname = w.schema JOIN pg_catalog.pg_class AS c ON c.relnamespace = s.oid AND c.relname = w.name
-		JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		JOIN pg_catalog.pg_namespace AS p ON p.nspname = w.of_schema
-		JOIN pg_catalog.pg_class AS o ON o.relnamespace = p.oid AND o.relname = w.of_name
-		JOIN pg_catalog.pg_attribute AS b ON b.attrelid = o.oid AND b.attname = a.attname
-			AND b.attnum > 0 AND NOT b.attisdropped`, schemas, names, ofSchemas, ofNames)
-	if err != nil {
-		return fmt.Errorf("columns of views: %w", err)
-	}
 	known := &origins{sources: map[verdict.Origin]verdict.Origin{}, clientVisible: map[uint32]bool{}}
 	for _, r := range d.state.snapshot.Relations() {
 		known.clientVisible[r.OID] = true
 	}
 	keys := keyColumns{}
-	var of catalog.Name
-	var name string
-	var view, origin verdict.Origin
-	_, err = pgx.ForEachRow(rows, []any{&of.Schema, &of.Name, &view.Relation, &view.Number, &name, &origin.Relation,
-		&origin.Number}, func() error {
-		known.sources[view] = origin
-		t := keyed[of]
-		if t == nil {
-			return nil
+	for view, of := range sources {
+		origin, ok := d.catalogs.Relation(of)
+		if !ok {
+			continue
 		}
-		if part := slices.Index(t.Relation.PrimaryKey, name); part >= 0 {
-			if keys[view.Relation] == nil {
-				keys[view.Relation] = map[uint16]keyPart{}
+		numbers := d.reader.ColumnNumbers(origin.OID)
+		for name, number := range d.reader.ColumnNumbers(view) {
+			source, ok := numbers[name]
+			if !ok {
+				continue
 			}
-			keys[view.Relation][uint16(view.Number)] = keyPart{of.String(), part, len(t.Relation.PrimaryKey)}
+			known.sources[verdict.Origin{Relation: view, Number: number}] = verdict.Origin{Relation: origin.OID, Number: source}
+			t := keyed[of]
+			if t == nil {
+				continue
+			}
+			if part := slices.Index(t.Relation.PrimaryKey, name); part >= 0 {
+				if keys[view] == nil {
+					keys[view] = map[uint16]keyPart{}
+				}
+				keys[view][uint16(number)] = keyPart{of.String(), part, len(t.Relation.PrimaryKey)}
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("columns of views: %w", err)
 	}
 	d.origins.Store(known)
 	d.keyColumns.Store(&keys)
 	d.originsState = d.state
-	return nil
 }

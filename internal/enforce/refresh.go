@@ -66,19 +66,23 @@ type documents struct {
 
 // looks are what earlier looks at a database have found, and when each part was looked at last.
 type looks struct {
-	lastProbe         probeResult  // what the state was made of
-	storedFingerprint string       // the fingerprint of the catalogs that the database remembers, as far as is known
-	checkedAt         time.Time    // when Check last agreed
-	catalogsReadAt    time.Time    // when the catalogs were read
-	lastFingerprints  fingerprints // the last known fingerprints of the catalogs
-	prunedAt          time.Time    // when changes were
-	sizesReadAt       time.Time    // when the sizes of the state were read
+	reader            *pgcatalog.Reader
+	catalogs          *catalog.Snapshot // the catalogs as they were read last
+	lastProbe         probeResult       // what the state was made of
+	storedFingerprint string            // the fingerprint of the catalogs that the database remembers, as far as is known
+	checkedAt         time.Time         // when Check last agreed
+	catalogsReadAt    time.Time         // when the catalogs were read
+	lastFingerprints  fingerprints      // the last known fingerprints of the catalogs
+	prunedAt          time.Time         // when changes were
+	sizes             tableSizes        // the sizes of tables that were read last
+	sizesReadAt       time.Time         // when
 }
 
 // probeResult is what one look at a database finds.
 type probeResult struct {
-	fingerprint      string // the fingerprint of all catalogs
-	agentFingerprint string // the fingerprint of the parts of the catalogs that concern agents
+	fingerprint      string // the version of the snapshot of the catalogs
+	agentFingerprint string // that version when something that concerns agents changed last
+	catalogsRead     bool   // the catalogs were read by this look
 	installedPolicy  migrations.Installed
 	keys             *seal.Keyring
 	catalogVersion   int64 // the version before the rest was read
@@ -90,8 +94,9 @@ type probeResult struct {
 // fingerprints are the fingerprints of the catalogs at one moment.
 type fingerprints struct {
 	fingerprint, agentFingerprint string
-	catalogVersion                int64 // the version before they were read
-	writes                        int64 // the number of writes to the catalogs, read before the catalogs
+	concerned                     string // the database's hash of what concerns agents; "": not asked for
+	catalogVersion                int64  // the version before they were read
+	writes                        int64  // the number of writes to the catalogs, read before the catalogs
 	at                            time.Time
 }
 
@@ -104,7 +109,7 @@ func (f fingerprints) areKept(catalogVersion, writes int64) bool {
 	return catalogVersion == f.catalogVersion && time.Since(f.at) < interval
 }
 
-// How long the fingerprints are taken to be unchanged while the database reports no DDL: for a minute while its
+// How long the catalogs are taken to be unchanged while the database reports no DDL: for a minute while its
 // statistics count no write to the catalogs either, and for five seconds once they count one.
 const (
 	fingerprintInterval        = time.Minute
@@ -150,7 +155,7 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 		Enable: true, Idle: keepAliveTimeout / 3, Interval: keepAliveTimeout / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
 	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), documents: documents{document: doc, policyFiles: files},
-		probeRequests: make(chan struct{}, 1)}
+		looks: looks{reader: pgcatalog.NewReader(c.SearchPath)}, probeRequests: make(chan struct{}, 1)}
 	d.comparisons.lastCompared = map[string]time.Time{}
 	if c.Agent != "" {
 		d.comparisons.queue = make(chan comparison, maxComparisons)
@@ -231,9 +236,7 @@ func (d *database) refresh(ctx context.Context) error {
 		err = d.readSizes(ctx)
 	}
 	if err == nil {
-		err = d.readOrigins(ctx)
-	}
-	if err == nil {
+		d.setOrigins()
 		d.switchSignedPath()
 		err = d.announce(ctx)
 	}
@@ -320,6 +323,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 		}
 		// it may be another server: all is examined again
 		d.conn, d.checkedAt, d.lastFingerprints, d.announcedName = conn, time.Time{}, fingerprints{}, ""
+		d.reader.Forget()
 	}
 	d.probing.Store(true)
 	var err error
@@ -338,17 +342,13 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	if err != nil {
 		return o, err
 	}
-	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && d.lastFingerprints.areKept(o.catalogVersion, writes) {
-		o.fingerprint, o.agentFingerprint = d.lastFingerprints.fingerprint, d.lastFingerprints.agentFingerprint
-	} else if o.fingerprint, o.agentFingerprint, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
-		return o, fmt.Errorf("catalog: %w", err)
-	} else {
-		d.lastFingerprints = fingerprints{o.fingerprint, o.agentFingerprint, o.catalogVersion, writes, time.Now()}
-	}
 	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
 		return o, err
 	}
-	return o, d.readEpoch(ctx, d.conn)
+	if err := d.readEpoch(ctx, d.conn); err != nil {
+		return o, err
+	}
+	return o, d.readCatalogs(ctx, &o, writes)
 }
 
 // serverNow is the database's clock minus ours, by which seals expire, when the server was started, and for how many
@@ -407,7 +407,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
 	before := d.unsettledState
 	d.unsettledState = nil
-	snap, grown, settled, err := d.loadCatalogs(ctx, o)
+	snap, grown, settled, err := d.settledCatalogs(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -524,55 +524,6 @@ var errMoving = errors.New("the catalog is changing")
 
 // maxMovingTries is how often a look at a database begins anew after errMoving.
 const maxMovingTries = 4
-
-// loadCatalogs reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can
-// be left out. It has settled if what concerns agents still had that fingerprint when all was read. PostgreSQL locks
-// the tables of a view whose definition it prints: it waits for them for less than deadlock_timeout, or the owner's DDL
-// over several tables could be the victim of a deadlock.
-func (d *database) loadCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot, grown []catalog.Name,
-	settled bool, err error) {
-	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
-		return nil, nil, false, fmt.Errorf("catalog: %w", err)
-	}
-	snap, failed := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
-	var refused *pgconn.PgError
-	if failed != nil && !errors.As(failed, &refused) {
-		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
-	}
-	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
-		return nil, nil, false, fmt.Errorf("catalog: %w", err)
-	}
-	if isLocked(failed) {
-		return nil, nil, false, fmt.Errorf(
-			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
-				"it is: %w", errMoving, failed)
-	}
-	waiting, err := migrations.ReadWaiting(ctx, d.conn)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if failed == nil && o.tracksDDL { // the database tells more cheaply whether something has changed meanwhile
-		if version, told, err := catalogVersion(ctx, d.conn); err != nil {
-			return nil, nil, false, fmt.Errorf("catalog: %w", err)
-		} else if told && version == o.catalogVersion {
-			d.catalogsReadAt = time.Now()
-			snap, grown = snap.Without(waiting)
-			return snap, grown, true, nil
-		}
-	}
-	all, concerned, err := pgcatalog.Fingerprints(ctx, d.conn)
-	switch {
-	case err != nil:
-		return nil, nil, false, fmt.Errorf("catalog: %w", err)
-	case failed != nil && all != o.fingerprint: // what it read of is gone
-		return nil, nil, false, fmt.Errorf("%w: %w", errMoving, failed)
-	case failed != nil:
-		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
-	}
-	d.catalogsReadAt = time.Now()
-	snap, grown = snap.Without(waiting)
-	return snap, grown, concerned == o.agentFingerprint, nil
-}
 
 // tracksDDL tells whether the database refuses statements that were decided before DDL.
 func (d *database) tracksDDL() bool {

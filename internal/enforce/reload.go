@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
@@ -112,7 +113,7 @@ func (d *database) verify(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()
 	defer d.probing.Store(false)
-	d.lastFingerprints = fingerprints{}
+	d.lastFingerprints.at = time.Time{}
 	seen, err := d.probe(ctx)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -13,24 +14,44 @@ import (
 // sizeInterval is the time between two readings of the sizes of tables.
 const sizeInterval = time.Minute
 
+// tableSizes are the sizes of tables, and the OIDs that the tables had.
+type tableSizes struct {
+	of   catalog.Sizes
+	oids map[catalog.Name]uint32
+}
+
+// have tells whether the sizes are those of exactly these tables.
+func (s tableSizes) have(tables []*catalog.Relation) bool {
+	return s.oids != nil && len(s.oids) == len(tables) &&
+		!slices.ContainsFunc(tables, func(t *catalog.Relation) bool { return s.oids[t.Name] != t.OID })
+}
+
 // readSizes reads how large the tables are, for the rewriter's hints. Where one has doubled or halved there is a new
 // state of the same rights: verdicts are made anew, and prepared statements stay valid. The caller holds mu.
 func (d *database) readSizes(ctx context.Context) error {
 	s := d.state
-	if s.sizes != nil && time.Since(d.sizesReadAt) < sizeInterval {
+	young := time.Since(d.sizesReadAt) < sizeInterval
+	if young && s.sizes != nil {
 		return nil
 	}
-	sizes, err := pgcatalog.Sizes(ctx, d.conn, rls.Tables(s.policy))
-	if err != nil {
-		return err
+	tables, sizes := rls.Tables(s.policy), d.sizes
+	if !young || !sizes.have(tables) {
+		of, err := pgcatalog.Sizes(ctx, d.conn, tables)
+		if err != nil {
+			return err
+		}
+		sizes = tableSizes{of, map[catalog.Name]uint32{}}
+		for _, t := range tables {
+			sizes.oids[t.Name] = t.OID
+		}
+		d.sizes, d.sizesReadAt = sizes, time.Now()
 	}
-	d.sizesReadAt = time.Now()
-	if s.sizes != nil && similarSizes(s.sizes, sizes) {
+	if s.sizes != nil && similarSizes(s.sizes, sizes.of) {
 		return nil
 	}
 	sized := *s
-	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes
-	sized.signingRewriter, sized.unsignedRewriter = s.signingRewriter.WithSizes(sizes), s.unsignedRewriter.WithSizes(sizes)
+	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes.of
+	sized.signingRewriter, sized.unsignedRewriter = s.signingRewriter.WithSizes(sizes.of), s.unsignedRewriter.WithSizes(sizes.of)
 	sized.activeRewriter = sized.signingRewriter
 	d.state = &sized
 	return nil

@@ -48,13 +48,13 @@ func (i *index) keyColumns() []int16 { return i.columns[:i.keys] }
 func (i *index) wholeRow() bool { return i.expressions.wholeRow() || i.condition.wholeRow() }
 
 // readIndexFacts reads the indexes.
-func (l *loader) readIndexFacts(ctx context.Context) error {
+func (r *relationReader) readIndexFacts(ctx context.Context) error {
 	var (
 		i           index
 		expressions *string
 		condition   *string
 	)
-	return l.each(ctx, `SELECT i.indexrelid, i.indrelid, n.nspname, c.relname, m.oid, m.amname, i.indisunique, i.indimmediate,
+	return r.each(ctx, `SELECT i.indexrelid, i.indrelid, n.nspname, c.relname, m.oid, m.amname, i.indisunique, i.indimmediate,
 		  i.indisvalid, i.indisexclusion, i.indnullsnotdistinct,
 		  i.indclass::oid[] && ARRAY(SELECT o.oid FROM pg_opclass AS o WHERE o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
 		  i.indkey::int2[], i.indnkeyatts::int4, i.indclass::oid[], i.indcollation::oid[], i.indexprs::text,
@@ -66,18 +66,18 @@ func (l *loader) readIndexFacts(ctx context.Context) error {
 		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid) END
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 		JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
-		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY i.indrelid, c.relname`,
+		WHERE n.nspname !~ '^pg_(temp|toast)' AND `+r.only("i.indrelid")+" ORDER BY i.indrelid, c.relname",
 		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
 			&i.excludes, &i.nullsNotDistinct, &i.bytes,
 			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
 		func() error {
 			i.expressions, i.condition = newTree(expressions), newTree(condition)
 			found := i
-			l.indexes = append(l.indexes, &found)
+			r.of(i.relation).indexes = append(r.of(i.relation).indexes, &found)
 			i.columns, i.classes, i.collations, i.where, i.dependencyColumns, i.constraintColumns, expressions, condition = nil,
 				nil, nil, nil, nil, nil, nil, nil
 			return nil
-		})
+		}, r.args()...)
 }
 
 // setIndexes tells relations of their indexes, and names these.
@@ -133,11 +133,7 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 // setUnique tells relations what no two rows may share. The columns in expressions and conditions are the columns that
 // the index depends on. The index of a constraint depends on the constraint instead; it has expressions or a condition
 // only if the constraint is EXCLUDE.
-func (l *loader) setUnique(ctx context.Context) error {
-	equal, err := l.readEqual(ctx)
-	if err != nil {
-		return err
-	}
+func (l *loader) setUnique(context.Context) error {
 	for _, i := range l.indexes {
 		r := l.relations[i.relation]
 		if r == nil || !i.unique && !i.excludes {
@@ -154,7 +150,7 @@ func (l *loader) setUnique(ctx context.Context) error {
 		for at, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
 				if number == a.number && i.collations[n] == a.collation && l.known.comparesPlainly(i.classes[n]) &&
-					(!i.excludes || slices.Contains(equal[i.oid], n)) {
+					(!i.excludes || slices.Contains(l.facts.relations[i.relation].equal[i.oid], n)) {
 					key.Equal = append(key.Equal, r.Columns[at].Name)
 					break
 				}
@@ -184,22 +180,27 @@ func (k *known) comparesPlainly(oid uint32) bool {
 // readEqual reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator is
 // what a btree takes for equality, which is strategy 3. What others have made, and calls equal what is not, or fails on
 // some values while an index is searched, is no equality.
-func (l *loader) readEqual(ctx context.Context) (map[uint32][]int, error) {
-	if !slices.ContainsFunc(l.indexes, func(i *index) bool { return i.excludes }) {
-		return nil, nil
+func (r *relationReader) readEqual(ctx context.Context) error {
+	var excluding []uint32
+	for oid, f := range r.found {
+		if slices.ContainsFunc(f.indexes, func(i *index) bool { return i.excludes }) {
+			excluding = append(excluding, oid)
+		}
+	}
+	if len(excluding) == 0 {
+		return nil
 	}
 	others := []uint32{}
-	for _, c := range l.known.classes {
-		if l.known.extensionOf("pg_opclass", c.oid) != "btree_gist" {
+	for _, c := range r.known.classes {
+		if r.known.extensionOf("pg_opclass", c.oid) != "btree_gist" {
 			others = append(others, c.oid)
 		}
 	}
 	var (
-		oid  uint32
-		keys []int
+		relation, oid uint32
+		keys          []int
 	)
-	equal := map[uint32][]int{}
-	return equal, l.each(ctx, `SELECT i.indexrelid, array_agg(DISTINCT k.n - 1)
+	return r.each(ctx, `SELECT i.indrelid, i.indexrelid, array_agg(DISTINCT k.n - 1)
 		FROM pg_index AS i JOIN pg_constraint AS con ON con.conindid = i.indexrelid
 			AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
 		CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n)
@@ -207,11 +208,12 @@ func (l *loader) readEqual(ctx context.Context) (map[uint32][]int, error) {
 		JOIN pg_opclass AS c ON c.opcfamily = o.amopfamily AND c.opcdefault AND c.opcintype = o.amoplefttype AND c.opcintype = o.amoprighttype
 		JOIN pg_am AS m ON m.oid = c.opcmethod AND m.amname = 'btree'
 		WHERE i.indisexclusion AND NOT EXISTS (SELECT 1 FROM unnest(con.conexclop) AS x (oid) WHERE x.oid >= 16384)
-		AND NOT i.indclass::oid[] && $1::oid[]
-		GROUP BY 1`,
-		[]any{&oid, &keys},
+		AND NOT i.indclass::oid[] && $2::oid[] AND i.indrelid = ANY ($1::oid[])
+		GROUP BY 1, 2`,
+		[]any{&relation, &oid, &keys},
 		func() error {
-			equal[oid], keys = keys, nil
+			set(&r.of(relation).equal, oid, keys)
+			keys = nil
 			return nil
-		}, others)
+		}, excluding, others)
 }

@@ -21,6 +21,8 @@ type known struct {
 	operators  []operator            // operators that are not PostgreSQL's own
 	classes    []class               // operator classes that are not PostgreSQL's own
 
+	neverFailing []uint32 // operator classes of PostgreSQL whose comparisons fail for no value
+
 	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
 	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
 	operatorNames []string                // operators by which a function of other roles may be called
@@ -68,6 +70,10 @@ type typeFacts struct {
 	array uint32
 	base  uint32 // the base type of a domain
 	ours  bool   // in a schema that migrate makes
+
+	element   uint32 // the type of what it has under subscripts
+	collation uint32
+	inCatalog bool // in pg_catalog
 }
 
 type operator struct {
@@ -100,11 +106,6 @@ func (k *known) extensionOf(catalog string, oid uint32) string {
 // ofHonest tells whether an object belongs to an extension that is known.
 func (k *known) ofHonest(catalog string, oid uint32) bool {
 	return oid >= firstOfOthers && slices.Contains(honest, k.extensionOf(catalog, oid))
-}
-
-func (l *loader) readKnown(ctx context.Context) error {
-	return inTurn(ctx, l.readExtensions, l.readOtherFunctions, l.readTypeFacts, l.readOperatorFacts, l.readStored,
-		l.readCalled, l.readUses)
 }
 
 func (l *loader) readExtensions(ctx context.Context) error {
@@ -163,7 +164,7 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		})
 }
 
-// readCalled reads the functions of PostgreSQL that an expression, a body or a trigger calls.
+// readCalled reads the functions of PostgreSQL that an expression, a body or a trigger calls, and that are not known yet.
 func (l *loader) readCalled(ctx context.Context) error {
 	called := map[uint32]bool{}
 	for _, t := range l.trees() {
@@ -173,6 +174,10 @@ func (l *loader) readCalled(ctx context.Context) error {
 	}
 	for _, t := range l.triggers {
 		called[t.functionOID] = true
+	}
+	maps.DeleteFunc(called, func(oid uint32, _ bool) bool { return oid >= firstOfOthers || l.known.functions[oid] != nil })
+	if len(called) == 0 {
+		return nil
 	}
 	var f function
 	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFail+` AND NOT (`+failsForNone+`) FROM pg_proc AS p
@@ -186,28 +191,35 @@ func (l *loader) readCalled(ctx context.Context) error {
 		}, slices.Sorted(maps.Keys(called)))
 }
 
-func (l *loader) readTypeFacts(ctx context.Context) error {
-	l.known.types, l.known.elements, l.known.typeNames = map[uint32]*typeFacts{}, map[uint32]*typeFacts{},
-		map[string][]*typeFacts{}
+// readTypeFacts reads the types that a condition holds for, into a map.
+func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, where string, args ...any) error {
 	var (
 		t    typeFacts
 		kind string
 	)
-	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+
-		ours+` FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace`,
-		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.ours},
+	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+ours+`,
+		t.typelem, t.typcollation, n.nspname = 'pg_catalog'
+		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace WHERE n.nspname !~ '^pg_(toast|temp)' AND `+where,
+		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.ours, &t.element, &t.collation, &t.inCatalog},
 		func() error {
 			found := t
 			found.kind = kind[0]
-			l.known.types[found.oid] = &found
-			if found.array != 0 {
-				l.known.elements[found.array] = &found
-			}
-			if !found.ours && found.oid >= firstOfOthers {
-				l.known.typeNames[found.name] = append(l.known.typeNames[found.name], &found)
-			}
+			into[found.oid] = &found
 			return nil
-		})
+		}, args...)
+}
+
+// setTypes takes over types.
+func (k *known) setTypes(types map[uint32]*typeFacts) {
+	k.types, k.elements, k.typeNames = types, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
+	for _, t := range types {
+		if t.array != 0 {
+			k.elements[t.array] = t
+		}
+		if !t.ours && t.oid >= firstOfOthers {
+			k.typeNames[t.name] = append(k.typeNames[t.name], t)
+		}
+	}
 }
 
 // readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether somebody has
@@ -233,6 +245,13 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 			l.known.classes = append(l.known.classes, c)
 			return nil
 		}); err != nil {
+		return err
+	}
+	if err := l.tx.QueryRow(ctx, `SELECT array_agg(o.oid) FROM pg_opclass AS o
+		JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
+		OR m.amname = 'btree' AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype,
+			'anymultirange'::regtype, 'tsquery'::regtype)
+		OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops'))`).Scan(&l.known.neverFailing); err != nil {
 		return err
 	}
 	return l.tx.QueryRow(ctx,

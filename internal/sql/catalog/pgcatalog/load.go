@@ -6,7 +6,7 @@ package pgcatalog
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,64 +15,46 @@ import (
 
 // Load reads what the database contains, resolved along searchPath.
 func Load(ctx context.Context, conn *pgx.Conn, searchPath []string) (*catalog.Snapshot, error) {
-	l := loader{reader: reader{spec: catalog.Spec{SearchPath: append([]string(nil), searchPath...)}}}
-	if err := l.load(ctx, conn); err != nil {
-		return nil, fmt.Errorf("read the catalogs: %w", err)
-	}
-	return catalog.NewSnapshot(l.spec), nil
+	return NewReader(searchPath).Read(ctx, conn)
 }
 
-// reader asks the server, and keeps what needs nothing else to be understood.
+// reader asks the server.
 type reader struct {
-	tx   pgx.Tx
-	spec catalog.Spec
+	tx            pgx.Tx
+	serverVersion int
 }
 
-// loader is a reader that puts together what several queries have told.
-type loader struct {
-	reader
-	relations map[uint32]*catalog.Relation
-
-	attributes map[uint32][]attribute // the columns of each relation
-	heaps      map[uint32]bool        // tables of PostgreSQL's own access method
-
-	known known
-
-	checks           []check
-	indexes          []*index
-	generatedColumns []generated
-	virtual          map[uint32][]generated // the columns that are computed when they are read, by relation
-	partitionKeys    []partitionKey
-	statistics       []statistics
-	policies         []policy
-	triggers         []trigger
-}
-
-// load reads everything in one snapshot. With an empty path every name that format_type writes is qualified, except for
-// the names of pg_catalog.
-func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return err
+// readAll reads all facts.
+func readAll(ctx context.Context, of *reader, searchPath []string) (*facts, error) {
+	f := &facts{spec: catalog.Spec{SearchPath: slices.Clone(searchPath)}, collations: map[uint32]collation{}}
+	if err := of.tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
+		Scan(&f.spec.Database, &f.spec.ServerVersion); err != nil {
+		return nil, err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	l.tx = tx
-	for _, sql := range catalog.ReadingSettings {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
-		}
+	of.serverVersion = f.spec.ServerVersion
+	l := &loader{reader: *of, facts: f}
+	types := map[uint32]*typeFacts{}
+	if err := inTurn(ctx, l.readExtensions, l.readOtherFunctions,
+		func(ctx context.Context) error { return l.readTypeFacts(ctx, types, "true") },
+		l.readOperatorFacts, l.readDomainChecks, l.readDomainValues, l.readDomainDefaults, l.readParts,
+		l.readPolicies); err != nil {
+		return nil, err
 	}
-	if err := tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
-		Scan(&l.spec.Database, &l.spec.ServerVersion); err != nil {
-		return err
+	f.known.setTypes(types)
+	f.spec.Extensions = l.spec.Extensions
+	relations := relationReader{reader: *of, known: &f.known}
+	if err := relations.read(ctx); err != nil {
+		return nil, err
 	}
-	if err := inTurn(ctx, l.readKnown, l.readRelations, l.readParents, l.readViews, l.readColumns,
-		l.readPartitionedBy, l.setChecked, l.readKeys, l.setIndexes, l.setUnique, l.readVectors, l.setRechecked, l.setComputed,
-		l.readCompared, l.readUserCodeOfWrites, l.readRuns, l.readValues, l.readFunctions, l.readTypes, l.readCollations,
-		l.readCasts, l.readOperators, l.readSystemNames); err != nil {
-		return err
+	f.relations = relations.found
+	l = newLoader(*of, f)
+	if err := inTurn(ctx, l.readCalled, l.readUses, l.readFunctions, l.readTypes, l.readCasts, l.readOperators,
+		l.readSystemNames); err != nil {
+		return nil, err
 	}
-	return tx.Commit(ctx)
+	f.spec = l.spec
+	f.spec.Relations = nil
+	return f, nil
 }
 
 // inTurn calls functions until one of them fails.

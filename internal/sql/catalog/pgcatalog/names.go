@@ -47,8 +47,6 @@ func (l *loader) readFunctions(ctx context.Context) error {
 			}
 			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.known.extensionOf("pg_proc", f.OID)
-			function.MayBeReplaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" &&
-				!(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
 			function.ArgNames, function.ArgTypes, function.Results = []string{}, []string{}, []uint32{result}
 			for _, oid := range inputs {
 				function.ArgTypes = append(function.ArgTypes, argTypes[oid])
@@ -74,6 +72,23 @@ func (l *loader) readFunctions(ctx context.Context) error {
 			l.spec.Functions = append(l.spec.Functions, &function)
 			return nil
 		})
+}
+
+// setMayBeReplaced tells functions of extensions whether they may be replaced. Functions that change are copied, since
+// other snapshots share them.
+func (l *loader) setMayBeReplaced(context.Context) error {
+	functions := slices.Clone(l.spec.Functions)
+	for i, f := range functions {
+		replaced := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
+			!(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
+		if replaced != f.MayBeReplaced {
+			changed := *f
+			changed.MayBeReplaced = replaced
+			functions[i] = &changed
+		}
+	}
+	l.spec.Functions = functions
+	return nil
 }
 
 // aggregate joins the facts about the functions that an aggregate is made of.
@@ -246,43 +261,14 @@ func (r *reader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, e
 		})
 }
 
-// readCollations reads which collations the values of types bring along. Of pg_catalog's types only name does, which
-// the rewriter knows.
-func (r *reader) readCollations(ctx context.Context) error {
-	var (
-		oid  uint32
-		name string
-	)
-	r.spec.Collations = map[uint32][]string{}
-	return r.each(ctx, `WITH RECURSIVE part (type, of, coll) AS (
-		    SELECT t.oid, t.typelem, 0::oid FROM pg_type AS t WHERE t.typelem <> 0
-		    UNION ALL SELECT t.oid, t.typbasetype, 0 FROM pg_type AS t WHERE t.typbasetype <> 0
-		    UNION ALL SELECT c.reltype, a.atttypid, a.attcollation FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-		      WHERE c.reltype <> 0 AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-		      AND a.attnum > 0 AND NOT a.attisdropped
-		    UNION ALL SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
-		    UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0 FROM pg_range AS r),
-		  brings (type, coll) AS (
-		    SELECT t.oid, t.typcollation FROM pg_type AS t WHERE t.typcollation NOT IN (0, 'pg_catalog."default"'::regcollation)
-		    UNION SELECT type, coll FROM part WHERE coll NOT IN (0, 'pg_catalog."default"'::regcollation)
-		    UNION SELECT p.type, b.coll FROM brings AS b JOIN part AS p ON p.of = b.type)
-		SELECT b.type, trim('"' FROM b.coll::regcollation::text) FROM brings AS b JOIN pg_type AS t ON t.oid = b.type
-		WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND t.typname !~ '^_?pg_toast' ORDER BY b.type, 2`,
-		[]any{&oid, &name},
-		func() error {
-			r.spec.Collations[oid] = append(r.spec.Collations[oid], name)
-			return nil
-		})
-}
-
-func (r *reader) readCasts(ctx context.Context) error {
+func (l *loader) readCasts(ctx context.Context) error {
 	var c catalog.Cast
-	return r.each(ctx, `SELECT c.castsource, c.casttarget, c.castfunc, c.castcontext <> 'e'
+	return l.each(ctx, `SELECT c.castsource, c.casttarget, c.castfunc, c.castcontext <> 'e'
 		FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc WHERE p.pronamespace <> 'pg_catalog'::regnamespace`,
 		[]any{&c.Source, &c.Target, &c.Function, &c.Implicit},
 		func() error {
 			found := c
-			r.spec.Casts = append(r.spec.Casts, &found)
+			l.spec.Casts = append(l.spec.Casts, &found)
 			return nil
 		})
 }
@@ -305,21 +291,21 @@ func (l *loader) readOperators(ctx context.Context) error {
 }
 
 // readSystemNames reads the names that the system's own schemas have.
-func (r *reader) readSystemNames(ctx context.Context) error {
+func (l *loader) readSystemNames(ctx context.Context) error {
 	for _, part := range []struct {
 		into *map[string]bool
 		sql  string
 	}{
-		{&r.spec.CatalogFunctions,
+		{&l.spec.CatalogFunctions,
 			`SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
-		{&r.spec.CatalogOperators,
+		{&l.spec.CatalogOperators,
 			`SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
-		{&r.spec.InfoSchemaFunctions,
+		{&l.spec.InfoSchemaFunctions,
 			`SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
 	} {
 		set := map[string]bool{}
 		var name string
-		if err := r.each(ctx, part.sql, []any{&name}, func() error {
+		if err := l.each(ctx, part.sql, []any{&name}, func() error {
 			set[name] = true
 			return nil
 		}); err != nil {

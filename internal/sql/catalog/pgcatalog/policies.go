@@ -14,14 +14,15 @@ const ofCustomers = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_insert', 
 	OR EXISTS (SELECT FROM pg_class AS o JOIN pg_namespace AS s ON s.oid = o.relnamespace
 		WHERE s.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_rows') AND o.relkind = 'v' AND o.relowner = ANY (l.polroles))))`
 
-// readPolicies reads the row policies of customers that concern our roles.
+// readPolicies reads the row policies of customers that concern our roles. Whether one does depends on others.
 func (l *loader) readPolicies(ctx context.Context) error {
 	var (
 		p             policy
 		shows, writes *string
 	)
+	l.policies = nil
 	return l.each(ctx, "SELECT l.polrelid, l.polname, l.polpermissive, l.polqual::text, l.polwithcheck::text FROM "+
-		"pg_policy AS l WHERE "+ofCustomers,
+		"pg_policy AS l WHERE "+ofCustomers+" ORDER BY l.oid",
 		[]any{&p.relation, &p.name, &p.permissive, &shows, &writes},
 		func() error {
 			p.shows, p.trees = newTree(shows), trees(shows, writes)

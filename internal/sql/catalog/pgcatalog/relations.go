@@ -18,7 +18,7 @@ func extensionOf(class, oid string) string {
 // enforced tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which exists
 // from 18 on, rules nothing out.
 func (r *reader) enforced() string {
-	if r.spec.ServerVersion < 180000 {
+	if r.serverVersion < 180000 {
 		return "true"
 	}
 	return "con.conenforced"
@@ -27,16 +27,23 @@ func (r *reader) enforced() string {
 // wholeRow tells whether an expression reads a whole row, which is no column that it depends on.
 func wholeRow(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
 
-func (l *loader) readRelations(ctx context.Context) error {
-	l.relations, l.heaps = map[uint32]*catalog.Relation{}, map[uint32]bool{}
+// relationRow is a row of pg_class.
+type relationRow struct {
+	catalog.Relation        // what the row says by itself
+	rowType          uint32 // 0: it has none
+	owner            uint32
+	heap             bool // a table of PostgreSQL's own access method
+}
+
+func (r *relationReader) readRelations(ctx context.Context) error {
 	var (
-		r    catalog.Relation
+		row  relationRow
 		kind string
-		heap bool
 	)
-	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner),
+	return r.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner),
 		  c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
-		  c.relhassubclass AND EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'),
+		  EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+		  c.relhasrules AND c.relkind NOT IN ('v', 'm') AND EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
 		  c.oid IN (SELECT p.polrelid FROM pg_policy AS p WHERE p.polname = 'pgconsent_select'),
 		  CASE WHEN c.relkind = 'v' AND `+foreign+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
@@ -44,33 +51,29 @@ func (l *loader) readRelations(ctx context.Context) error {
 		      THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
 		  CASE WHEN c.relkind = 'v' AND c.reloptions IS NOT NULL THEN COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o
 		    WHERE o.option_name = 'check_option'), '') ELSE '' END,
-		  c.relkind = 'r' AND c.relam < 16384
+		  c.relkind = 'r' AND c.relam < 16384, c.reltype, c.relowner
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition,
-			&r.HasChildren, &r.HasRules, &r.Definition, &r.HasOurPolicy, &r.Updatable, &r.CheckOption, &heap},
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)' AND `+r.only("c.oid"),
+		[]any{&row.OID, &row.Name.Schema, &row.Name.Name, &kind, &row.Owner, &row.RowSecurity, &row.ForceRLS, &row.IsPartition,
+			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.Updatable, &row.CheckOption,
+			&row.heap, &row.rowType, &row.owner},
 		func() error {
-			relation := r
-			relation.Kind = catalog.RelKind(kind[0])
-			relation.Extension = l.known.extensionOf("pg_class", r.OID)
-			relation.PartitionBy, relation.Checked, relation.CheckedTogether = []string{}, []string{}, [][]string{}
-			l.heaps[r.OID] = heap
-			l.relations[r.OID] = &relation
-			l.spec.Relations = append(l.spec.Relations, &relation)
+			found := row
+			found.Kind = catalog.RelKind(kind[0])
+			r.of(row.OID).row = &found
 			return nil
-		})
+		}, r.args()...)
 }
 
 // readParents reads which relations inherit from which, partitions included.
-func (l *loader) readParents(ctx context.Context) error {
+func (r *relationReader) readParents(ctx context.Context) error {
 	var child, parent uint32
-	return l.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i ORDER BY 1, i.inhseqno", []any{&child, &parent},
+	return r.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i WHERE "+r.only("i.inhrelid")+" ORDER BY 1, i.inhseqno",
+		[]any{&child, &parent},
 		func() error {
-			if c, p := l.relations[child], l.relations[parent]; c != nil && p != nil {
-				c.Parents = append(c.Parents, p.Name)
-			}
+			r.of(child).parents = append(r.of(child).parents, parent)
 			return nil
-		})
+		}, r.args()...)
 }
 
 // foreign tells whether a relation is neither the system's nor ours.
@@ -78,12 +81,12 @@ const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsen
 	`'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 
 // readViews reads which relations each view reads.
-func (l *loader) readViews(ctx context.Context) error {
+func (r *relationReader) readViews(ctx context.Context) error {
 	var (
 		view, reads uint32
 		columns     []string
 	)
-	return l.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
+	return r.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		JOIN pg_rewrite AS w ON w.ev_class = c.oid AND w.rulename = '_RETURN'
 		JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
@@ -91,15 +94,20 @@ func (l *loader) readViews(ctx context.Context) error {
 		  -- A field of a composite type is none of a table.
 		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c')
 		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
-		WHERE c.relkind = 'v' AND `+foreign+` GROUP BY 1, 2 ORDER BY 1, 2`,
+		WHERE c.relkind = 'v' AND `+foreign+" AND "+r.only("c.oid")+" GROUP BY 1, 2 ORDER BY 1, 2",
 		[]any{&view, &reads, &columns},
 		func() error {
-			if v, r := l.relations[view], l.relations[reads]; v != nil && r != nil {
-				v.Reads = append(v.Reads, catalog.Read{Relation: r.Name, Columns: columns})
-			}
+			v := r.of(view)
+			v.reads = append(v.reads, viewRead{reads, columns})
 			columns = nil
 			return nil
-		})
+		}, r.args()...)
+}
+
+// viewRead is a relation that a view reads, and the columns of it.
+type viewRead struct {
+	relation uint32
+	columns  []string
 }
 
 // attribute holds further facts about a column, in the order of the relation's columns.
@@ -108,49 +116,82 @@ type attribute struct {
 	collation uint32
 }
 
+// columnRow is a row of pg_attribute.
+type columnRow struct {
+	attribute
+	catalog.Column // what the row says by itself
+}
+
 // readColumns reads the columns. What only some of them have is read by itself: joined to all columns it takes longer.
-func (l *loader) readColumns(ctx context.Context) error {
-	ofDefaults, ofIdentities, err := l.readSequences(ctx)
-	if err != nil {
-		return err
-	}
-	defaults, ofTypes, err := l.readDefaults(ctx)
-	if err != nil {
-		return err
-	}
-	l.attributes = map[uint32][]attribute{}
+func (r *relationReader) readColumns(ctx context.Context) error {
 	var (
 		oid uint32
-		at  attribute
-		c   catalog.Column
+		c   columnRow
 	)
-	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid,
+	return r.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid,
 		  a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
 		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END
 		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')
-		WHERE a.attnum > 0 AND NOT a.attisdropped`,
-		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
+		WHERE a.attnum > 0 AND NOT a.attisdropped AND `+r.only("a.attrelid"),
+		[]any{&oid, &c.number, &c.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
 		func() error {
-			r := l.relations[oid]
-			if r == nil {
-				return nil
-			}
-			key := column{oid, at.number}
-			c.ComputedFrom, c.Sequence, c.Default = []string{}, ofDefaults[key], ""
+			of := r.of(oid)
+			// The rows come in no order, which is seldom another than that of the columns.
+			i, _ := slices.BinarySearchFunc(of.columns, c.number,
+				func(c columnRow, n int16) int { return cmp.Compare(c.number, n) })
+			of.columns = slices.Insert(of.columns, i, c)
+			return nil
+		}, r.args()...)
+}
+
+// readDefaults reads the defaults of columns. A default has no columns in it, so that it needs no names of these to be
+// written.
+func (r *relationReader) readDefaults(ctx context.Context) error {
+	var (
+		of   column
+		expr string
+	)
+	return r.each(ctx, `SELECT f.adrelid, f.adnum, pg_get_expr(f.adbin, 0) FROM pg_attrdef AS f
+		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = '' AND `+r.only("f.adrelid"),
+		[]any{&of.relation, &of.number, &expr},
+		func() error {
+			set(&r.of(of.relation).defaults, of.number, expr)
+			return nil
+		}, r.args()...)
+}
+
+// readDomainDefaults reads the defaults of domains.
+func (l *loader) readDomainDefaults(ctx context.Context) error {
+	var (
+		oid  uint32
+		expr string
+	)
+	l.domainDefaults = map[uint32]string{}
+	return l.each(ctx,
+		"SELECT y.oid, pg_get_expr(y.typdefaultbin, 0) FROM pg_type AS y WHERE y.typdefaultbin IS NOT NULL", []any{&oid, &expr},
+		func() error {
+			l.domainDefaults[oid] = expr
+			return nil
+		})
+}
+
+// setColumns tells relations of their columns.
+func (l *loader) setColumns(ctx context.Context) error {
+	l.attributes = map[uint32][]attribute{}
+	for oid, r := range l.relations {
+		of := l.facts.relations[oid]
+		for _, row := range of.columns {
+			c := row.Column
+			c.ComputedFrom, c.Sequence, c.Default = []string{}, l.sequence(of.defaultSequences[row.number]), ""
 			if c.Identity != "" {
-				c.Sequence = ofIdentities[key]
+				c.Sequence = l.sequence(of.identitySequences[row.number])
 			}
 			if !c.Generated {
-				c.Default = cmp.Or(defaults[key], ofTypes[c.TypeOID])
+				c.Default = cmp.Or(of.defaults[row.number], l.domainDefaults[c.TypeOID])
 			}
-			// The rows come in no order, which is seldom another than that of the columns.
-			i, _ := slices.BinarySearchFunc(l.attributes[oid], at.number,
-				func(a attribute, n int16) int { return cmp.Compare(a.number, n) })
-			r.Columns = slices.Insert(r.Columns, i, c)
-			l.attributes[oid] = slices.Insert(l.attributes[oid], i, at)
-			return nil
-		}); err != nil {
-		return err
+			r.Columns = append(r.Columns, c)
+			l.attributes[oid] = append(l.attributes[oid], row.attribute)
+		}
 	}
 	for _, g := range l.generatedColumns {
 		for i, at := range l.attributes[g.relation] {
@@ -163,63 +204,20 @@ func (l *loader) readColumns(ctx context.Context) error {
 	return l.setCollations(ctx)
 }
 
-// readDefaults reads the defaults of columns and of domains. A default has no columns in it, so that it needs no names
-// of these to be written.
-func (l *loader) readDefaults(ctx context.Context) (ofColumns map[column]string, ofTypes map[uint32]string, err error) {
-	var (
-		of   column
-		oid  uint32
-		expr string
-	)
-	ofColumns, ofTypes = map[column]string{}, map[uint32]string{}
-	if err := l.each(ctx, `SELECT f.adrelid, f.adnum, pg_get_expr(f.adbin, 0) FROM pg_attrdef AS f
-		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = ''`,
-		[]any{&of.relation, &of.number, &expr},
-		func() error {
-			ofColumns[of] = expr
-			return nil
-		}); err != nil {
-		return nil, nil, err
-	}
-	return ofColumns, ofTypes, l.each(ctx,
-		"SELECT y.oid, pg_get_expr(y.typdefaultbin, 0) FROM pg_type AS y WHERE y.typdefaultbin IS NOT NULL", []any{&oid, &expr},
-		func() error {
-			ofTypes[oid] = expr
-			return nil
-		})
-}
-
-// setCollations reads the collations of columns, but for the database's own.
+// setCollations tells columns of their collations, but for the database's own.
 func (l *loader) setCollations(ctx context.Context) error {
-	var used []uint32
+	used := map[uint32]bool{}
 	for _, columns := range l.attributes {
 		for _, at := range columns {
-			if at.collation != 0 && !slices.Contains(used, at.collation) {
-				used = append(used, at.collation)
-			}
+			used[at.collation] = true
 		}
 	}
-	type collation struct {
-		name             string
-		nondeterministic bool
-	}
-	var (
-		oid uint32
-		c   collation
-	)
-	found := map[uint32]collation{}
-	if err := l.each(ctx, `SELECT l.oid, trim('"' FROM l.oid::regcollation::text), NOT l.collisdeterministic FROM pg_collation AS l
-		WHERE l.oid = ANY ($1::oid[]) AND l.oid <> 'pg_catalog."default"'::regcollation`,
-		[]any{&oid, &c.name, &c.nondeterministic},
-		func() error {
-			found[oid] = c
-			return nil
-		}, used); err != nil {
+	if err := l.readCollationNames(ctx, used); err != nil {
 		return err
 	}
 	for relation, columns := range l.attributes {
 		for i, at := range columns {
-			c := found[at.collation]
+			c := l.collations[at.collation]
 			l.relations[relation].Columns[i].Collation, l.relations[relation].Columns[i].Nondeterministic = c.name, c.nondeterministic
 		}
 	}
@@ -234,30 +232,41 @@ type column struct {
 
 // readSequences reads whose next values columns are: the sequence of a default is what the default depends on, the
 // first made of several; that of an identity column depends on the column.
-func (l *loader) readSequences(ctx context.Context) (ofDefaults, ofIdentities map[column]catalog.Name, err error) {
-	read := func(sql string) (map[column]catalog.Name, error) {
-		var (
-			of       column
-			sequence uint32
-		)
-		names := map[column]catalog.Name{}
-		return names, l.each(ctx, sql, []any{&of.relation, &of.number, &sequence}, func() error {
-			s := l.relations[sequence]
-			if _, known := names[of]; !known && s != nil && s.Kind == catalog.Sequence {
-				names[of] = s.Name
-			}
-			return nil
-		})
-	}
-	if ofDefaults, err = read(`SELECT f.adrelid, f.adnum, d.refobjid FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+func (r *relationReader) readSequences(ctx context.Context) error {
+	var (
+		of       column
+		sequence uint32
+	)
+	if err := r.each(ctx, `SELECT f.adrelid, f.adnum, d.refobjid FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid = 0
-		ORDER BY d.refobjid`); err != nil {
-		return nil, nil, err
+		AND `+r.only("f.adrelid")+" ORDER BY d.refobjid",
+		[]any{&of.relation, &of.number, &sequence},
+		func() error {
+			t := r.of(of.relation)
+			set(&t.defaultSequences, of.number, append(t.defaultSequences[of.number], sequence))
+			return nil
+		}, r.args()...); err != nil {
+		return err
 	}
-	ofIdentities, err = read(`SELECT d.refobjid, d.refobjsubid::int2, d.objid FROM pg_class AS s JOIN pg_depend AS d ON d.objid = s.oid
+	return r.each(ctx, `SELECT d.refobjid, d.refobjsubid::int2, d.objid FROM pg_class AS s JOIN pg_depend AS d ON d.objid = s.oid
 		WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-		AND d.refobjsubid > 0 AND d.deptype = 'i' ORDER BY d.objid`)
-	return ofDefaults, ofIdentities, err
+		AND d.refobjsubid > 0 AND d.deptype = 'i' AND `+r.only("d.refobjid")+" ORDER BY d.objid",
+		[]any{&of.relation, &of.number, &sequence},
+		func() error {
+			t := r.of(of.relation)
+			set(&t.identitySequences, of.number, append(t.identitySequences[of.number], sequence))
+			return nil
+		}, r.args()...)
+}
+
+// sequence is the name of the first sequence among some relations.
+func (l *loader) sequence(of []uint32) catalog.Name {
+	for _, oid := range of {
+		if s := l.relations[oid]; s != nil && s.Kind == catalog.Sequence {
+			return s.Name
+		}
+	}
+	return catalog.Name{}
 }
 
 // columnsOf are the names of the columns of a relation that are meant, by their numbers.
@@ -272,23 +281,21 @@ func (l *loader) columnsOf(relation uint32, meant func(number int16) bool) []str
 }
 
 // readPartitionedBy reads the columns of partition keys.
-func (l *loader) readPartitionedBy(ctx context.Context) error {
+func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 	var (
 		oid     uint32
 		numbers []int16
 	)
-	return l.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d
+	return r.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d
 		    WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
-		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0) FROM pg_partitioned_table AS p`,
+		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0)
+		FROM pg_partitioned_table AS p WHERE `+r.only("p.partrelid"),
 		[]any{&oid, &numbers},
 		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.PartitionBy = l.columnsOf(oid, func(n int16) bool { return slices.Contains(numbers, n) })
-				slices.Sort(r.PartitionBy)
-			}
+			r.of(oid).partitionedBy = numbers
 			numbers = nil
 			return nil
-		})
+		}, r.args()...)
 }
 
 // setChecked finds which columns the checks read: each column, and the sets of columns that one check reads together.
@@ -319,37 +326,50 @@ func (l *loader) setChecked(context.Context) error {
 	return nil
 }
 
+// keyRow is a row of pg_constraint of a primary or foreign key.
+type keyRow struct {
+	target                uint32
+	kind, update, del     string
+	columns, refs, nulled []int16
+	validated, full       bool
+}
+
 // readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition
 // besides, which are left out: they ask what the key asks.
-func (l *loader) readKeys(ctx context.Context) error {
+func (r *relationReader) readKeys(ctx context.Context) error {
 	var (
-		oid, target           uint32
-		kind, update, del     string
-		columns, refs, nulled []int16
-		validated, full       bool
+		oid uint32
+		k   keyRow
 	)
-	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated,
+	return r.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated,
 		con.confupdtype::text, con.confdeltype::text, con.confdelsetcols, con.confmatchtype = 'f'
-		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+l.enforced()+`
+		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+r.enforced()+`
 		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
-		ORDER BY con.conrelid, con.conname`,
-		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del, &nulled, &full},
+		  AND `+r.only("con.conrelid")+" ORDER BY con.conrelid, con.conname",
+		[]any{&oid, &k.target, &k.kind, &k.columns, &k.refs, &k.validated, &k.update, &k.del, &k.nulled, &k.full},
 		func() error {
-			r := l.relations[oid]
-			switch {
-			case r == nil:
-			case kind == "p":
-				r.PrimaryKey = l.names(oid, columns)
-			case l.relations[target] != nil:
+			r.of(oid).keys = append(r.of(oid).keys, k)
+			k = keyRow{}
+			return nil
+		}, r.args()...)
+}
+
+// setKeys tells relations of their primary and foreign keys.
+func (l *loader) setKeys(context.Context) error {
+	for oid, r := range l.relations {
+		for _, k := range l.facts.relations[oid].keys {
+			switch target := l.relations[k.target]; {
+			case k.kind == "p":
+				r.PrimaryKey = l.names(oid, k.columns)
+			case target != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
-					Columns: l.names(oid, columns), Target: l.relations[target].Name, TargetCols: l.names(target,
-						refs), Validated: validated,
-					OnUpdate: actions[update], OnDelete: actions[del], Nulled: l.names(oid, nulled), Full: full,
+					Columns: l.names(oid, k.columns), Target: target.Name, TargetCols: l.names(k.target, k.refs), Validated: k.validated,
+					OnUpdate: actions[k.update], OnDelete: actions[k.del], Nulled: l.names(oid, k.nulled), Full: k.full,
 				})
 			}
-			columns, refs, nulled = nil, nil, nil
-			return nil
-		})
+		}
+	}
+	return nil
 }
 
 // names are the names of a relation's columns that have these numbers, in the order of the numbers.
@@ -371,12 +391,12 @@ var actions = map[string]catalog.Action{
 // readVectors reads the text search vectors that an index has computed for each row of a table, so that they fail for
 // none. An index that rows of older snapshots may be missing from (indcheckxmin), over some rows, or of a table with
 // children is none; nor is any where a name of a configuration could mean two.
-func (l *loader) readVectors(ctx context.Context) error {
+func (r *relationReader) readVectors(ctx context.Context) error {
 	var (
 		oid        uint32
 		expression string
 	)
-	return l.each(ctx, `SELECT i.indrelid, pg_get_indexdef(i.indexrelid, k.n, false)
+	return r.each(ctx, `SELECT i.indrelid, pg_get_indexdef(i.indexrelid, k.n, false)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts::int4) AS k (n)
 		WHERE i.indexprs IS NOT NULL AND i.indkey[k.n - 1] = 0 AND i.indpred IS NULL AND i.indisvalid
 		AND i.indisready AND i.indislive AND NOT i.indcheckxmin
@@ -384,12 +404,10 @@ func (l *loader) readVectors(ctx context.Context) error {
 		  AND NOT EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
 		    AND d.refclassid <> 'pg_class'::regclass AND d.refobjid >= 16384)
 		  AND NOT EXISTS (SELECT 1 FROM pg_ts_config AS t JOIN pg_ts_config AS o ON o.cfgname = t.cfgname AND o.oid <> t.oid)
-		ORDER BY i.indrelid, 2`,
+		  AND `+r.only("i.indrelid")+" ORDER BY i.indrelid, 2",
 		[]any{&oid, &expression},
 		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.Vectors = append(r.Vectors, expression)
-			}
+			r.of(oid).vectors = append(r.of(oid).vectors, expression)
 			return nil
-		})
+		}, r.args()...)
 }

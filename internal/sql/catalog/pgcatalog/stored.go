@@ -47,79 +47,82 @@ func depends(catalog, object, relation string) string {
 		  AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ` + relation + ` AND d.refobjsubid > 0)`
 }
 
-// readStored reads the expressions.
-func (l *loader) readStored(ctx context.Context) error {
-	return inTurn(ctx, l.readChecks, l.readIndexFacts, l.readGenerated, l.readPartitionKeys, l.readStatistics,
-		l.readPolicies, l.readTriggers)
-}
-
-func (l *loader) readChecks(ctx context.Context) error {
+// checks reads the constraints on relations, or on domains, that a condition holds for.
+func (r *reader) checks(ctx context.Context, where string, add func(check), args ...any) error {
 	var (
 		c    check
 		text *string
 	)
-	return l.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text,
-		COALESCE(con.conkey, '{}'), `+l.enforced()+`, con.convalidated
-		FROM pg_constraint AS con WHERE con.conbin IS NOT NULL OR con.contype = 'n' AND NOT con.convalidated`,
+	return r.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text,
+		COALESCE(con.conkey, '{}'), `+r.enforced()+`, con.convalidated
+		FROM pg_constraint AS con WHERE (con.conbin IS NOT NULL OR con.contype = 'n' AND NOT con.convalidated) AND `+where,
 		[]any{&c.relation, &c.of, &c.name, &text, &c.keys, &c.enforced, &c.validated},
 		func() error {
 			c.tree = newTree(text)
-			l.checks = append(l.checks, c)
+			add(c)
 			c.keys, text = nil, nil
 			return nil
-		})
+		}, args...)
 }
 
-func (l *loader) readGenerated(ctx context.Context) error {
-	l.virtual = map[uint32][]generated{}
+// readChecks reads the checks of relations.
+func (r *relationReader) readChecks(ctx context.Context) error {
+	return r.checks(ctx, "con.conrelid <> 0 AND "+r.only("con.conrelid"), func(c check) {
+		r.of(c.relation).checks = append(r.of(c.relation).checks, c)
+	}, r.args()...)
+}
+
+// readDomainChecks reads the checks of domains.
+func (l *loader) readDomainChecks(ctx context.Context) error {
+	return l.reader.checks(ctx, "con.conrelid = 0", func(c check) { l.domainChecks = append(l.domainChecks, c) })
+}
+
+func (r *relationReader) readGenerated(ctx context.Context) error {
 	var (
 		g    generated
 		text *string
 	)
-	return l.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+depends("pg_attrdef", "f.oid", "f.adrelid")+`
-		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated <> ''`,
+	return r.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+depends("pg_attrdef", "f.oid", "f.adrelid")+`
+		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated <> '' AND `+r.only("f.adrelid"),
 		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependencyColumns},
 		func() error {
 			g.tree = newTree(text)
-			l.generatedColumns = append(l.generatedColumns, g)
-			if g.virtual {
-				l.virtual[g.relation] = append(l.virtual[g.relation], g)
-			}
+			r.of(g.relation).generated = append(r.of(g.relation).generated, g)
 			text, g.dependencyColumns = nil, nil
 			return nil
-		})
+		}, r.args()...)
 }
 
-func (l *loader) readPartitionKeys(ctx context.Context) error {
+func (r *relationReader) readPartitionKeys(ctx context.Context) error {
 	var (
 		p    partitionKey
 		text *string
 	)
-	return l.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+
-		depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL`,
+	return r.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+
+		depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL AND `+r.only("p.partrelid"),
 		[]any{&p.relation, &text, &p.keys, &p.dependencyColumns},
 		func() error {
 			p.tree = newTree(text)
-			l.partitionKeys = append(l.partitionKeys, p)
+			r.of(p.relation).partitionKeys = append(r.of(p.relation).partitionKeys, p)
 			text, p.keys, p.dependencyColumns = nil, nil, nil
 			return nil
-		})
+		}, r.args()...)
 }
 
-func (l *loader) readStatistics(ctx context.Context) error {
+func (r *relationReader) readStatistics(ctx context.Context) error {
 	var (
 		s    statistics
 		text *string
 	)
-	return l.each(ctx, "SELECT s.stxrelid, s.stxname, s.stxexprs::text FROM pg_statistic_ext AS s WHERE "+
-		"s.stxexprs IS NOT NULL",
+	return r.each(ctx, "SELECT s.stxrelid, s.stxname, s.stxexprs::text FROM pg_statistic_ext AS s WHERE "+
+		"s.stxexprs IS NOT NULL AND "+r.only("s.stxrelid")+" ORDER BY s.oid",
 		[]any{&s.relation, &s.name, &text},
 		func() error {
 			s.tree = newTree(text)
-			l.statistics = append(l.statistics, s)
+			r.of(s.relation).statistics = append(r.of(s.relation).statistics, s)
 			text = nil
 			return nil
-		})
+		}, r.args()...)
 }
 
 // trees are the trees of the texts that are not nil.

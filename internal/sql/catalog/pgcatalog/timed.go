@@ -60,13 +60,13 @@ type trigger struct {
 }
 
 // readTriggers reads the triggers that have a condition, or whose function is not PostgreSQL's own.
-func (l *loader) readTriggers(ctx context.Context) error {
+func (r *relationReader) readTriggers(ctx context.Context) error {
 	var (
 		t    trigger
 		when *string
 		body []byte
 	)
-	return l.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text,
+	return r.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text,
 		  t.tgattr::int2[], `+depends("pg_trigger", "t.oid", "t.tgrelid")+`,
 		  CASE WHEN t.tgtype & 83 = 19 THEN ARRAY(SELECT unnest(i.indkey::int2[])
 		    FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique
@@ -74,15 +74,16 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		  CASE WHEN l.lanname = 'plpgsql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, l.oid, replace(encode(t.tgargs, 'escape'), '\000', '')
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
 		JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
-		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
+		WHERE (t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace)
+		  AND `+r.only("t.tgrelid")+" ORDER BY t.oid",
 		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependencyColumns, &t.timedKeyColumns,
 			&body, &t.language, &t.arguments},
 		func() error {
 			t.when, t.body = newTree(when), string(body)
-			l.triggers = append(l.triggers, t)
+			r.of(t.relation).triggers = append(r.of(t.relation).triggers, t)
 			when, body, t.keys, t.dependencyColumns, t.timedKeyColumns = nil, nil, nil, nil, nil
 			return nil
-		})
+		}, r.args()...)
 }
 
 // writesTime tells whether all that a trigger does before an update of a row is to write the time into columns such as

@@ -9,34 +9,46 @@ import (
 
 // readValues reads the checks that let a column have a list of strings only, its own or its domain's: column IN ('a',
 // 'b') is stored as an operator over an array. Of several such checks it takes the one whose text is first.
-func (l *loader) readValues(ctx context.Context) error {
+func (r *relationReader) readValues(ctx context.Context) error {
 	var (
-		oid, domain uint32
-		number      int16
-		expr        string
+		oid    uint32
+		number int16
+		expr   string
 	)
-	ofColumns, ofDomains := map[column][]string{}, map[uint32][]string{}
-	if err := l.each(ctx, `SELECT k.conrelid, COALESCE(k.conkey[1], 0), k.contypid, pg_get_expr(k.conbin, k.conrelid) FROM pg_constraint AS k
+	return r.each(ctx, `SELECT k.conrelid, k.conkey[1], pg_get_expr(k.conbin, k.conrelid) FROM pg_constraint AS k
 		WHERE k.contype = 'c' AND k.convalidated AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %'
-		AND (k.contypid <> 0 OR cardinality(k.conkey) = 1)`,
-		[]any{&oid, &number, &domain, &expr},
+		AND k.contypid = 0 AND cardinality(k.conkey) = 1 AND `+r.only("k.conrelid"),
+		[]any{&oid, &number, &expr},
 		func() error {
-			if domain != 0 {
-				ofDomains[domain] = append(ofDomains[domain], expr)
-			} else {
-				ofColumns[column{oid, number}] = append(ofColumns[column{oid, number}], expr)
-			}
+			t := r.of(oid)
+			set(&t.values, number, append(t.values[number], expr))
 			return nil
-		}); err != nil {
-		return err
-	}
-	if len(ofColumns)+len(ofDomains) == 0 {
-		return nil
-	}
+		}, r.args()...)
+}
+
+// readDomainValues reads such checks of domains.
+func (l *loader) readDomainValues(ctx context.Context) error {
+	var (
+		domain uint32
+		expr   string
+	)
+	l.domainValues = map[uint32][]string{}
+	return l.each(ctx, `SELECT k.contypid, pg_get_expr(k.conbin, 0) FROM pg_constraint AS k
+		WHERE k.contype = 'c' AND k.convalidated AND k.conbin::text LIKE '%{SCALARARRAYOPEXPR %' AND k.contypid <> 0`,
+		[]any{&domain, &expr},
+		func() error {
+			l.domainValues[domain] = append(l.domainValues[domain], expr)
+			return nil
+		})
+}
+
+// setValues tells columns of the values that such checks allow.
+func (l *loader) setValues(context.Context) error {
 	for oid, r := range l.relations {
+		of := l.facts.relations[oid].values
 		for i := range r.Columns {
 			c := &r.Columns[i]
-			checks := slices.Concat(ofColumns[column{oid, l.attributes[oid][i].number}], ofDomains[c.TypeOID])
+			checks := slices.Concat(of[l.attributes[oid][i].number], l.domainValues[c.TypeOID])
 			slices.Sort(checks)
 			for _, expr := range checks {
 				if c.Values = listed(expr); c.Values != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -207,7 +208,7 @@ func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant 
 // readCompared reads by which operator classes the indexes of tables compare. Some of PostgreSQL's own classes are left
 // out: the btree classes of numbers, texts and similar types, the GIN classes of JSON and words, and all hash classes,
 // which only hash the new value. For an EXCLUDE constraint its operators are read as well.
-func (l *loader) readCompared(ctx context.Context) error {
+func (r *relationReader) readCompared(ctx context.Context) error {
 	var (
 		oid   uint32
 		index catalog.Compared
@@ -215,12 +216,8 @@ func (l *loader) readCompared(ctx context.Context) error {
 	by := func(class, oid string) string {
 		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionOf(class, oid) + ` END`
 	}
-	return l.each(ctx, `WITH plain AS MATERIALIZED (SELECT array_agg(o.oid) AS oids FROM pg_opclass AS o
-		    JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
-		    OR m.amname = 'btree'
-		      AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype)
-		    OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops')))
-		SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
+	args := append(r.args(), r.known.neverFailing)
+	return r.each(ctx, `SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
 		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'By', `+by("pg_opclass", "o.oid")+`,
 		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'Expression', h.attnum IS NULL,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r
@@ -237,16 +234,14 @@ func (l *loader) readCompared(ctx context.Context) error {
 		    JOIN pg_operator AS p ON p.oid = k.oid
 		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND p.oid >= 16384) AS k)
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam JOIN pg_class AS t ON t.oid = i.indrelid
-		JOIN pg_namespace AS n ON n.oid = t.relnamespace CROSS JOIN plain
+		JOIN pg_namespace AS n ON n.oid = t.relnamespace
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
-		AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ plain.oids)
-		ORDER BY i.indrelid, c.relname`,
+		AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ $`+strconv.Itoa(len(args))+`::oid[])
+		AND `+r.only("i.indrelid")+" ORDER BY i.indrelid, c.relname",
 		[]any{&oid, &index.Index, &index.Keys},
 		func() error {
-			if r := l.relations[oid]; r != nil {
-				r.Compared = append(r.Compared, index)
-			}
+			r.of(oid).compared = append(r.of(oid).compared, index)
 			index.Keys = nil
 			return nil
-		})
+		}, args...)
 }

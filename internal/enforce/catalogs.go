@@ -1,0 +1,150 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+// readCatalogs reads what has changed in the catalogs, unless they are still taken for those that were read, and
+// whether that concerns agents. The caller holds mu.
+func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int64) error {
+	before := d.lastFingerprints
+	if before.fingerprint == "" { // on a new connection
+		before = fingerprints{
+			fingerprint: d.lastProbe.fingerprint, agentFingerprint: d.lastProbe.agentFingerprint, catalogVersion: -1}
+	}
+	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && before.areKept(o.catalogVersion, writes) {
+		o.fingerprint, o.agentFingerprint = before.fingerprint, before.agentFingerprint
+		return nil
+	}
+	if err := d.readSnapshot(ctx); err != nil {
+		return err
+	}
+	o.catalogsRead = true
+	version := d.catalogs.Version()
+	now := fingerprints{fingerprint: version, agentFingerprint: version, catalogVersion: o.catalogVersion, writes: writes,
+		at: time.Now()}
+	switch {
+	case version == before.fingerprint:
+		now.agentFingerprint, now.concerned = before.agentFingerprint, before.concerned
+	case before.fingerprint != "" && (!o.tracksDDL || now.catalogVersion == before.catalogVersion):
+		// The database has told of nothing that concerns agents. It has not told of what its event triggers do not see.
+		var err error
+		if _, now.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
+			return fmt.Errorf("catalog: %w", err)
+		}
+		if now.concerned == before.concerned {
+			now.agentFingerprint = before.agentFingerprint
+		}
+	}
+	d.lastFingerprints = now
+	o.fingerprint, o.agentFingerprint = now.fingerprint, now.agentFingerprint
+	return nil
+}
+
+// readSnapshot reads the catalogs. PostgreSQL locks the tables of a view whose definition it prints: it waits for them
+// for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
+func (d *database) readSnapshot(ctx context.Context) error {
+	snap, err := d.tryReadSnapshot(ctx)
+	var refused *pgconn.PgError
+	switch {
+	case isLocked(err):
+		return fmt.Errorf(
+			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
+				"it is: %w", errMoving, err)
+	case errors.As(err, &refused): // perhaps what it read of is gone
+		before, failed := pgcatalog.Fingerprint(ctx, d.conn)
+		if failed != nil {
+			return fmt.Errorf("catalog: %w", failed)
+		}
+		if snap, err = d.tryReadSnapshot(ctx); err == nil || !errors.As(err, &refused) {
+			break
+		}
+		after, failed := pgcatalog.Fingerprint(ctx, d.conn)
+		if failed != nil {
+			return fmt.Errorf("catalog: %w", failed)
+		}
+		if before != after || isLocked(err) {
+			return fmt.Errorf("%w: %w", errMoving, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("catalog: %w", err)
+	}
+	d.catalogs = snap
+	return nil
+}
+
+func (d *database) tryReadSnapshot(ctx context.Context) (*catalog.Snapshot, error) {
+	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
+		return nil, err
+	}
+	snap, failed := d.reader.Read(ctx, d.conn)
+	var refused *pgconn.PgError
+	if failed != nil && !errors.As(failed, &refused) {
+		return nil, failed
+	}
+	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
+		return nil, err
+	}
+	return snap, failed
+}
+
+// settledCatalogs returns the catalogs, but for columns that wait for pgconsent migrate; grown are tables of which none
+// can be left out. They have settled if nothing that concerns agents changed while they were read.
+func (d *database) settledCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot, grown []catalog.Name,
+	settled bool, err error) {
+	if !o.catalogsRead { // they were taken for those that were read before
+		if err := d.readSnapshot(ctx); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	waiting, err := migrations.ReadWaiting(ctx, d.conn)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if o.tracksDDL { // the database tells more cheaply whether something has changed meanwhile
+		version, told, err := catalogVersion(ctx, d.conn)
+		if err != nil {
+			return nil, nil, false, fmt.Errorf("catalog: %w", err)
+		}
+		settled = told && version == o.catalogVersion
+	}
+	if !settled {
+		if settled, err = d.readUntilSettled(ctx); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	d.catalogsReadAt = time.Now()
+	snap, grown = d.catalogs.Without(waiting)
+	return snap, grown, settled, nil
+}
+
+// readUntilSettled reads the catalogs again, and tells whether they are as before, or have changed only in what
+// concerns no agent.
+func (d *database) readUntilSettled(ctx context.Context) (bool, error) {
+	before := d.catalogs
+	if err := d.readSnapshot(ctx); err != nil || d.catalogs.Version() == before.Version() {
+		return err == nil, err
+	}
+	_, concerned, err := pgcatalog.Fingerprints(ctx, d.conn)
+	if err != nil {
+		return false, fmt.Errorf("catalog: %w", err)
+	}
+	if err := d.readSnapshot(ctx); err != nil {
+		return false, err
+	}
+	_, now, err := pgcatalog.Fingerprints(ctx, d.conn)
+	if err != nil {
+		return false, fmt.Errorf("catalog: %w", err)
+	}
+	return now == concerned, nil
+}

@@ -1,0 +1,123 @@
+package pgcatalog
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// dependents is the query for the relations whose facts may be others because some relations $1 have changed, which
+// are among them, and for whether more may have changed than relations. Facts are about a relation's own rows, but
+// names of others are in the texts of views, defaults, checks and indexes, and what a view allows depends on what it
+// reads. More may have changed where anything is of the type of a changed relation's rows.
+const dependents = `
+WITH RECURSIVE changed (oid) AS (
+  SELECT unnest($1::oid[])
+  UNION SELECT w.ev_class FROM changed AS c
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+      AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite AS w ON w.oid = d.objid
+), dependent AS MATERIALIZED (
+  SELECT c.oid AS of, d.classid, d.objid FROM changed AS c JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass
+    AND d.refobjid = c.oid WHERE d.classid <> 'pg_rewrite'::regclass
+)
+SELECT c.oid, COALESCE(r.relkind = 'c' OR r.reltype <> 0 AND EXISTS (SELECT FROM pg_type AS t
+    CROSS JOIN LATERAL (VALUES (t.oid), (t.typarray)) AS o (oid) JOIN pg_depend AS d
+      ON d.refclassid = 'pg_type'::regclass AND d.refobjid = o.oid
+    WHERE t.oid = r.reltype AND o.oid <> 0 AND NOT (d.classid = 'pg_type'::regclass AND d.objid = t.typarray)), false)
+  FROM changed AS c LEFT JOIN pg_class AS r ON r.oid = c.oid
+UNION ALL SELECT i.indrelid, false FROM changed AS c JOIN pg_index AS i ON i.indexrelid = c.oid
+UNION ALL SELECT f.adrelid, false FROM dependent AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+  WHERE d.classid = 'pg_attrdef'::regclass
+UNION ALL SELECT k.conrelid, k.conrelid = 0 FROM dependent AS d JOIN pg_constraint AS k ON k.oid = d.objid
+  WHERE d.classid = 'pg_constraint'::regclass AND k.contype = 'c'
+UNION ALL SELECT i.indrelid, false FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.objid
+  WHERE d.classid = 'pg_class'::regclass
+UNION ALL SELECT d.of, t.typrelid <> d.of FROM dependent AS d JOIN pg_type AS t ON t.oid = d.objid
+  WHERE d.classid = 'pg_type'::regclass
+UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attrdef'::regclass, 'pg_class'::regclass,
+  'pg_constraint'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass,
+  'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
+
+// addDependents adds the relations that depend on those that have changed.
+func (r *Reader) addDependents(ctx context.Context, of reader, found *changes) error {
+	if found.whole {
+		return nil
+	}
+	for oid := range found.relations {
+		if f := r.facts.relations[oid]; f != nil && f.row.Kind == catalog.Composite {
+			found.whole = true
+			return nil
+		}
+	}
+	var (
+		oid  uint32
+		more bool
+	)
+	return of.each(ctx, dependents, []any{&oid, &more}, func() error {
+		found.relations[oid] = true
+		found.whole = found.whole || more
+		return nil
+	}, sortedKeys(found.relations))
+}
+
+// ownersRenamed tells whether roles that own relations have other names.
+func (r *reader) ownersRenamed(ctx context.Context, f *facts) (renamed bool, err error) {
+	owners := map[uint32]string{}
+	for _, of := range f.relations {
+		owners[of.row.owner] = of.row.Owner
+	}
+	var names []string
+	oids := sortedKeys(owners)
+	for _, oid := range oids {
+		names = append(names, owners[oid])
+	}
+	return renamed, r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM unnest($1::oid[], $2::text[]) AS o (oid, name)
+		WHERE pg_get_userbyid(o.oid)::text <> o.name)`, oids, names).Scan(&renamed)
+}
+
+// again reads the facts about changed relations again. It returns f where they are as before.
+func (f *facts) again(ctx context.Context, of reader, found *changes) (*facts, error) {
+	next := *f
+	oids := sortedKeys(found.relations)
+	relations := relationReader{reader: of, oids: oids, known: &next.known}
+	if err := relations.read(ctx); err != nil {
+		return nil, err
+	}
+	l := &loader{reader: of, facts: &next}
+	if err := l.readPolicies(ctx); err != nil {
+		return nil, err
+	}
+	same := reflect.DeepEqual(f.policies, next.policies)
+	for _, oid := range oids {
+		same = same && reflect.DeepEqual(f.relations[oid], relations.found[oid])
+	}
+	if len(found.types)+len(found.gone) > 0 {
+		types := maps.Clone(f.known.types)
+		for _, oid := range slices.Concat(found.gone, found.types) {
+			delete(types, oid)
+		}
+		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", found.types); err != nil {
+			return nil, err
+		}
+		if !reflect.DeepEqual(types, f.known.types) {
+			next.known.setTypes(types)
+			same = false
+		}
+	}
+	if same {
+		return f, nil
+	}
+	next.relations = maps.Clone(f.relations)
+	for _, oid := range oids {
+		delete(next.relations, oid)
+	}
+	maps.Copy(next.relations, relations.found)
+	return &next, newLoader(of, &next).readCalled(ctx)
+}
+
+// sortedKeys are the keys of a map by OID.
+func sortedKeys[V any](of map[uint32]V) []uint32 { return slices.Sorted(maps.Keys(of)) }

@@ -1,0 +1,118 @@
+package pgcatalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// defaultCollation is the OID of the database's own collation (DEFAULT_COLLATION_OID, pg_collation.dat).
+const defaultCollation = 100
+
+type collation struct {
+	name             string
+	nondeterministic bool
+}
+
+// readCollationNames reads what is not known yet of some collations, but for the database's own.
+func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) error {
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(oid uint32) bool {
+		_, known := l.collations[oid]
+		return known || oid == 0 || oid == defaultCollation
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	var (
+		oid uint32
+		c   collation
+	)
+	return l.each(ctx, `SELECT l.oid, trim('"' FROM l.oid::regcollation::text), NOT l.collisdeterministic
+		FROM pg_collation AS l WHERE l.oid = ANY ($1::oid[])`,
+		[]any{&oid, &c.name, &c.nondeterministic},
+		func() error {
+			l.collations[oid] = c
+			return nil
+		}, unknown)
+}
+
+// readParts reads which types ranges and multiranges are made of, and the collations of ranges.
+func (l *loader) readParts(ctx context.Context) error {
+	l.parts, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
+	var whole, part, of uint32
+	return l.each(ctx, `SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
+		UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0::oid FROM pg_range AS r`,
+		[]any{&whole, &part, &of},
+		func() error {
+			l.parts[whole] = append(l.parts[whole], part)
+			if of != 0 {
+				l.rangeCollation[whole] = of
+			}
+			return nil
+		})
+}
+
+// setTypeCollations works out which collations the values of types bring along. Of pg_catalog's types only name does,
+// which the rewriter knows.
+func (l *loader) setTypeCollations(ctx context.Context) error {
+	brings, wholes := map[uint32]map[uint32]bool{}, map[uint32][]uint32{}
+	var more []uint32 // types that have been found to bring a collation, and whose wholes bring it too
+	add := func(oid, collation uint32) {
+		if collation == 0 || collation == defaultCollation || brings[oid][collation] {
+			return
+		}
+		if brings[oid] == nil {
+			brings[oid] = map[uint32]bool{}
+		}
+		brings[oid][collation] = true
+		more = append(more, oid)
+	}
+	for oid, t := range l.known.types {
+		add(oid, t.collation)
+		for _, part := range append([]uint32{t.element, t.base}, l.parts[oid]...) {
+			if part != 0 {
+				wholes[part] = append(wholes[part], oid)
+			}
+		}
+	}
+	for oid, collation := range l.rangeCollation {
+		add(oid, collation)
+	}
+	for oid, r := range l.relations {
+		row := l.facts.relations[oid].row.rowType
+		if row == 0 || r.Name.Schema == "pg_catalog" || r.Name.Schema == "information_schema" {
+			continue
+		}
+		for i, c := range r.Columns {
+			add(row, l.attributes[oid][i].collation)
+			wholes[c.TypeOID] = append(wholes[c.TypeOID], row)
+		}
+	}
+	used := map[uint32]bool{}
+	for len(more) > 0 {
+		oid := more[len(more)-1]
+		more = more[:len(more)-1]
+		for collation := range brings[oid] {
+			used[collation] = true
+			for _, whole := range wholes[oid] {
+				add(whole, collation)
+			}
+		}
+	}
+	if err := l.readCollationNames(ctx, used); err != nil {
+		return err
+	}
+	l.spec.Collations = map[uint32][]string{}
+	for oid, collations := range brings {
+		if t := l.known.types[oid]; t == nil || t.inCatalog {
+			continue
+		}
+		var names []string
+		for collation := range collations {
+			names = append(names, l.collations[collation].name)
+		}
+		slices.Sort(names)
+		l.spec.Collations[oid] = names
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package pgcatalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Reader reads snapshots of one database, one after another. After the first it reads again only the relations that
+// have changed, and everything where something else has. All of its connections must be to the same server.
+type Reader struct {
+	searchPath []string
+
+	last     *catalog.Snapshot // nil: nothing has been read
+	facts    *facts
+	versions *versions
+	wholeAt  time.Time // when everything was read
+
+	wholeReads int
+}
+
+// NewReader returns a Reader of snapshots whose names are resolved along searchPath.
+func NewReader(searchPath []string) *Reader {
+	return &Reader{searchPath: slices.Clone(searchPath)}
+}
+
+const (
+	// maxRelations is how many relations are read again by themselves.
+	maxRelations = 300
+	// wholeInterval is how long after everything was read it is read again, if anything has changed meanwhile.
+	wholeInterval = 10 * time.Minute
+)
+
+// settings are the settings of the transaction. Queries about some relations are planned once for a connection: each
+// plan is good for all of them, and planning takes longer than reading.
+var settings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
+
+// Forget makes the next Read read everything.
+func (r *Reader) Forget() { r.last, r.facts, r.versions = nil, nil, nil }
+
+// ColumnNumbers are the numbers of the columns of a relation as it was read last, by their names.
+func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {
+	if r.facts == nil || r.facts.relations[relation] == nil {
+		return nil
+	}
+	numbers := map[string]int16{}
+	for _, c := range r.facts.relations[relation].columns {
+		numbers[c.Name] = c.number
+	}
+	return numbers
+}
+
+// Read returns a snapshot of what the database contains now; the one before if that still is it.
+func (r *Reader) Read(ctx context.Context, conn *pgx.Conn) (*catalog.Snapshot, error) {
+	if err := r.read(ctx, conn); err != nil {
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "55P03" { // lock_not_available
+			r.Forget()
+		}
+		return nil, fmt.Errorf("read the catalogs: %w", err)
+	}
+	return r.last, nil
+}
+
+// read reads in one snapshot. With an empty path every name that format_type writes is qualified, except for the names
+// of pg_catalog.
+func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := conn.PgConn().Exec(ctx, strings.Join(settings, "; ")).ReadAll(); err != nil {
+		return err
+	}
+	of := reader{tx: tx}
+	var found *changes
+	if r.last != nil {
+		of.serverVersion = r.facts.spec.ServerVersion
+		if found, err = of.changes(ctx, r.versions); err != nil {
+			return err
+		}
+		renamed, err := of.ownersRenamed(ctx, r.facts)
+		if err != nil {
+			return err
+		}
+		found.whole = found.whole || renamed
+		if found.none() {
+			r.versions.apply(found)
+			return tx.Commit(ctx)
+		}
+		if err := r.addDependents(ctx, of, found); err != nil {
+			return err
+		}
+	}
+	var (
+		next    *facts
+		last    *catalog.Snapshot
+		read    *versions
+		wholeAt = r.wholeAt
+	)
+	if found == nil || found.whole || len(found.relations) > maxRelations || time.Since(r.wholeAt) > wholeInterval {
+		wholeAt, found = time.Now(), nil
+		if read, err = of.readVersions(ctx); err != nil {
+			return err
+		}
+		if next, err = readAll(ctx, &of, r.searchPath); err != nil {
+			return err
+		}
+	} else if next, err = r.facts.again(ctx, of, found); err != nil {
+		return err
+	}
+	if next == r.facts {
+		last = r.last
+	} else if last, err = newLoader(of, next).snapshot(ctx); err != nil {
+		return err
+	}
+	if r.last != nil && last.Version() == r.last.Version() {
+		last = r.last
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	if found != nil {
+		r.versions.apply(found)
+	} else {
+		r.versions = read
+		r.wholeReads++
+	}
+	r.last, r.facts, r.wholeAt = last, next, wholeAt
+	return nil
+}

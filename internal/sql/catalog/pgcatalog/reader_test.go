@@ -1,0 +1,215 @@
+package pgcatalog_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// agree fails where a reader that has read before finds something else than one that has not.
+func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *catalog.Snapshot {
+	t.Helper()
+	got, err := r.Read(t.Context(), conn)
+	if err != nil {
+		t.Fatalf("%s: %v", after, err)
+	}
+	want := load(t, conn)
+	if got.Version() == want.Version() {
+		return got
+	}
+	t.Errorf("%s: what was read of the changes is not what a whole reading finds: %+v", after, got.Differences(want))
+	for _, w := range want.Relations() {
+		if g, _ := got.Relation(w.Name); !reflect.DeepEqual(g, w) {
+			t.Logf("%s: got\n%+v\nwant\n%+v", w.Name, g, w)
+		}
+	}
+	r.Forget()
+	return want
+}
+
+// Whatever changes, what a reader reads of the changes makes the same snapshot as reading everything. One reader looks
+// after each statement, one after some, and one while a transaction is under way that began before all of them.
+func TestChangesAreReadAsEverythingIs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other")
+	exec(t, conn, roles.Replace(stale))
+	each, some, late := pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"})
+	for _, r := range []*pgcatalog.Reader{each, some, late} {
+		agree(t, r, conn, "nothing")
+	}
+	exec(t, old, "BEGIN; SELECT pg_current_xact_id()")
+	alone := 0
+	for i, sql := range changed {
+		exec(t, conn, roles.Replace(sql))
+		before := each.WholeReads()
+		now := agree(t, each, conn, sql)
+		if each.WholeReads() == before {
+			alone++
+		}
+		if i%7 == 0 {
+			agree(t, some, conn, "seven statements up to "+sql)
+		}
+		before = each.WholeReads()
+		if again, err := each.Read(t.Context(), conn); err != nil || again.Version() != now.Version() || each.WholeReads() != before {
+			t.Errorf("%s: something else is read, or everything again, though nothing more has changed: %v", sql, err)
+		}
+	}
+	exec(t, old, "COMMIT")
+	agree(t, late, conn, "all")
+	if alone < len(changed)/3 {
+		t.Errorf("of %d changes %d were read by themselves", len(changed), alone)
+	}
+}
+
+// ddl are statements that random histories are made of: %[1]s and %[2]s are names of relations, %[3]d a number.
+var ddl = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
+CREATE TABLE %[1]s (id int GENERATED ALWAYS AS IDENTITY, a text UNIQUE, b int GENERATED ALWAYS AS (1) STORED, c varchar(9))
+CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL)
+CREATE TABLE %[1]s () INHERITS (%[2]s)
+CREATE TABLE %[1]s (id int, a text, b int) PARTITION BY RANGE (b)
+CREATE TABLE %[1]s PARTITION OF %[2]s FOR VALUES FROM (%[3]d) TO (%[3]d + 1)
+CREATE TABLE %[1]s (id int, a text, b int, whole %[2]s)
+CREATE VIEW %[1]s AS SELECT * FROM %[2]s
+CREATE VIEW %[1]s AS SELECT t, t.id + %[3]d AS id, t.a FROM %[2]s AS t
+CREATE MATERIALIZED VIEW %[1]s AS SELECT a FROM %[2]s
+CREATE TYPE %[1]s AS (id int, a text COLLATE "C", b %[2]s)
+CREATE TYPE %[1]s AS ENUM ('a', 'b')
+CREATE DOMAIN %[1]s AS %[2]s
+CREATE SEQUENCE %[1]s
+CREATE FUNCTION %[1]s(%[2]s) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT %[3]d'
+CREATE FUNCTION %[1]s(int) RETURNS SETOF %[2]s LANGUAGE sql AS 'SELECT * FROM %[2]s'
+CREATE OR REPLACE FUNCTION %[1]s(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN %[3]d; END'
+DROP TABLE %[1]s
+DROP TABLE %[1]s CASCADE
+DROP VIEW %[1]s CASCADE
+DROP SEQUENCE %[1]s CASCADE
+DROP TYPE %[1]s CASCADE
+DROP FUNCTION %[1]s CASCADE
+ALTER TABLE %[1]s RENAME TO %[2]s
+ALTER TABLE %[1]s RENAME a TO d
+ALTER TABLE %[1]s RENAME d TO a
+ALTER TABLE %[1]s ADD d %[2]s
+ALTER TABLE %[1]s ADD d text COLLATE "C" DEFAULT '%[2]s'::regclass::text
+ALTER TABLE %[1]s DROP d
+ALTER TABLE %[1]s DROP a CASCADE
+ALTER TABLE %[1]s ADD a text
+ALTER TABLE %[1]s ALTER b TYPE bigint
+ALTER TABLE %[1]s ALTER b SET DEFAULT nextval('%[2]s')
+ALTER TABLE %[1]s ALTER b DROP DEFAULT
+ALTER TABLE %[1]s ALTER a SET NOT NULL
+ALTER TABLE %[1]s ALTER a DROP NOT NULL
+ALTER TABLE %[1]s ADD FOREIGN KEY (b) REFERENCES %[2]s ON DELETE CASCADE
+ALTER TABLE %[1]s ADD CONSTRAINT k CHECK (b <> %[3]d) NOT VALID
+ALTER TABLE %[1]s ADD CONSTRAINT k CHECK (b <> '%[2]s'::regclass::oid::bigint)
+ALTER TABLE %[1]s VALIDATE CONSTRAINT k
+ALTER TABLE %[1]s DROP CONSTRAINT k
+ALTER TABLE %[1]s INHERIT %[2]s
+ALTER TABLE %[1]s NO INHERIT %[2]s
+ALTER TABLE %[1]s ATTACH PARTITION %[2]s FOR VALUES FROM (%[3]d) TO (%[3]d + 1)
+ALTER TABLE %[1]s DETACH PARTITION %[2]s
+ALTER TABLE %[1]s ENABLE ROW LEVEL SECURITY
+ALTER TABLE %[1]s DISABLE ROW LEVEL SECURITY
+ALTER TABLE %[1]s SET SCHEMA extra
+ALTER TABLE extra.%[1]s SET SCHEMA public
+ALTER TABLE %[1]s CLUSTER ON %[1]s_pkey
+CREATE POLICY p ON %[1]s USING (b > (SELECT count(*) FROM %[2]s))
+CREATE POLICY pgconsent_select ON %[1]s USING (true)
+DROP POLICY p ON %[1]s
+DROP POLICY pgconsent_select ON %[1]s
+CREATE INDEX i_%[2]s ON %[1]s (a, b)
+CREATE UNIQUE INDEX i_%[2]s ON %[1]s (lower(a)) WHERE b > %[3]d
+CREATE INDEX i_%[2]s ON %[1]s USING gin (to_tsvector('english', a))
+CREATE INDEX i_%[2]s ON %[1]s (b) WHERE b <> '%[2]s'::regclass::oid::bigint
+ALTER INDEX i_%[1]s RENAME TO i_%[2]s
+DROP INDEX i_%[1]s
+REINDEX TABLE %[1]s
+CREATE STATISTICS s_%[1]s ON (b + 1), (b + %[3]d) FROM %[2]s
+DROP STATISTICS s_%[1]s
+CREATE TRIGGER g BEFORE UPDATE ON %[1]s FOR EACH ROW WHEN (1 / NEW.b > %[3]d) EXECUTE FUNCTION nothing()
+DROP TRIGGER g ON %[1]s
+CREATE RULE r AS ON UPDATE TO %[1]s DO INSTEAD SELECT * FROM %[2]s
+DROP RULE r ON %[1]s
+CREATE OR REPLACE VIEW %[1]s AS SELECT id, a FROM %[2]s
+ALTER SEQUENCE %[1]s OWNED BY %[2]s.b
+ALTER SEQUENCE %[1]s RENAME TO %[2]s
+ALTER TYPE %[1]s RENAME TO %[2]s
+ALTER TYPE %[1]s ADD ATTRIBUTE d int CASCADE
+ALTER TYPE %[1]s ADD VALUE 'c%[3]d'
+TRUNCATE %[1]s CASCADE
+VACUUM FULL %[1]s
+VACUUM ANALYZE %[1]s
+CREATE TEMP TABLE %[1]s AS SELECT %[3]d AS n
+DROP TABLE pg_temp.%[1]s
+ALTER TABLE %[1]s OWNER TO CURRENT_USER
+BEGIN; SAVEPOINT a; CREATE TABLE %[1]s (id int, a text, b int); SAVEPOINT b; ALTER TABLE %[2]s ADD e int; ROLLBACK TO b; COMMIT
+BEGIN; CREATE TABLE %[1]s (id int PRIMARY KEY); ALTER TABLE %[2]s ADD f int REFERENCES %[1]s; COMMIT
+BEGIN; DROP TABLE %[1]s CASCADE; CREATE TABLE %[1]s (id int PRIMARY KEY, a text, b int); ROLLBACK`, "\n")
+
+// Of random histories of DDL, whose statements may fail, what is read of the changes is what a whole reading finds.
+func TestRandomChangesAreReadAsEverythingIs(t *testing.T) {
+	t.Parallel()
+	names := []string{"one", "two", "three", "four", "five"}
+	for history := range tier.Count(1, 10, 200) {
+		t.Run(fmt.Sprint(history), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(tier.Seed(), uint64(history)))
+			db := pgtest.Database(t)
+			conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+			exec(t, conn, `CREATE SCHEMA extra; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+				CREATE TABLE one (id serial PRIMARY KEY, a text, b int); CREATE SEQUENCE two;`)
+			r := pgcatalog.NewReader([]string{"public"})
+			agree(t, r, conn, "nothing")
+			var since []string
+			done, open := 0, false
+			for range tier.Count(150, 300, 300) {
+				one, two := names[random.IntN(len(names))], names[random.IntN(len(names))]
+				sql := fmt.Sprintf(ddl[random.IntN(len(ddl))]+"%.0[4]s", one, two, random.IntN(5), "") // uses all arguments
+				if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err == nil {
+					done++
+				}
+				exec(t, conn, "ROLLBACK") // of a transaction that has failed
+				since = append(since, sql)
+				if random.IntN(3) > 0 {
+					continue
+				}
+				if random.IntN(10) == 0 { // a transaction that holds back what is sure to have ended
+					exec(t, old, map[bool]string{true: "COMMIT", false: "BEGIN; SELECT pg_current_xact_id()"}[open])
+					open = !open
+				}
+				agree(t, r, conn, strings.Join(since, "\n"))
+				since = nil
+				if t.Failed() {
+					return
+				}
+			}
+			t.Logf("%d statements succeeded; everything was read %d times", done, r.WholeReads())
+		})
+	}
+}
+
+// A role's name is in no catalog of the database: it is looked at besides, whatever else has changed.
+func TestOwnersThatAreRenamedAreReadAgain(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	owner := conn.Config().Database + "_owner"
+	exec(t, conn, fmt.Sprintf("CREATE ROLE %s; CREATE TABLE owned (id int); CREATE TABLE other (id int); ALTER TABLE owned OWNER TO %[1]s", owner))
+	r := pgcatalog.NewReader([]string{"public"})
+	agree(t, r, conn, "nothing")
+	exec(t, conn, fmt.Sprintf("ALTER ROLE %s RENAME TO %[1]s_renamed; ALTER TABLE other ADD more int", owner))
+	got, _ := agree(t, r, conn, "another name of an owner").Relation(public("owned"))
+	if got.Owner != owner+"_renamed" {
+		t.Errorf("the owner is %s", got.Owner)
+	}
+	exec(t, conn, fmt.Sprintf("DROP TABLE owned; DROP ROLE %s_renamed", owner))
+}
