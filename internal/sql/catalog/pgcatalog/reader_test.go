@@ -213,3 +213,47 @@ func TestOwnersThatAreRenamedAreReadAgain(t *testing.T) {
 	}
 	exec(t, conn, fmt.Sprintf("DROP TABLE owned; DROP ROLE %s_renamed", owner))
 }
+
+// What is read of a relation has the names of others in it: it is read again with them, and nothing else is.
+func TestDependentRelationsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	exec(t, conn, `CREATE TABLE base (id int PRIMARY KEY, a text, b int); CREATE INDEX base_a ON base (a); CREATE SEQUENCE counter;
+		CREATE VIEW over_base AS SELECT id, a FROM base; CREATE VIEW over_view AS SELECT a FROM over_base;
+		CREATE MATERIALIZED VIEW kept AS SELECT a FROM base;
+		CREATE TABLE other (n int DEFAULT nextval('counter'), base int REFERENCES base, kind oid);
+		CREATE INDEX other_n ON other (n) WHERE kind <> 'base'::regclass; CREATE TABLE parent (n int); CREATE TABLE child () INHERITS (parent);
+		CREATE SCHEMA extra; CREATE FUNCTION plainly(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT abs($1) + 1';
+		CREATE POLICY plain ON other USING (plainly(1) > n)`)
+	r := pgcatalog.NewReader([]string{"public"})
+	before := agree(t, r, conn, "nothing")
+	for _, sql := range strings.Split(`ALTER TABLE base RENAME a TO c
+ALTER VIEW over_base RENAME a TO d
+ALTER VIEW over_base RENAME TO above
+ALTER TABLE base RENAME TO below
+ALTER INDEX base_a RENAME TO below_a
+ALTER SEQUENCE counter RENAME TO ordinal
+ALTER TABLE below SET SCHEMA extra
+CREATE RULE none AS ON UPDATE TO above DO INSTEAD NOTHING
+DROP RULE none ON above
+CREATE TABLE abs (n int)
+DROP TABLE abs
+CREATE POLICY strict_one ON other AS RESTRICTIVE USING (true)
+DROP POLICY strict_one ON other
+ALTER TABLE child NO INHERIT parent
+ALTER TABLE child INHERIT parent
+DROP TABLE child
+DROP VIEW over_view
+ALTER TABLE extra.below DROP CONSTRAINT base_pkey CASCADE
+DROP INDEX other_n`, "\n") {
+		exec(t, conn, sql)
+		now := agree(t, r, conn, sql)
+		if now.Version() == before.Version() {
+			t.Errorf("%s changes nothing that is read", sql)
+		}
+		before = now
+	}
+	if n := r.WholeReads(); n != 1 {
+		t.Errorf("everything was read %d times", n)
+	}
+}
