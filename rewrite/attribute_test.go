@@ -28,8 +28,8 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 		"SELECT x.pg_sleep FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS a int) AS x",
 		`WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT "xmltable".pg_sleep FROM XMLTABLE('/a' PASSING xml '<a/>' COLUMNS b int)) FROM c AS "xmltable"`,
 		// casts in attribute notation
-		"SELECT age(((ARRAY['3'])._xid)[1])",
-		"SELECT x._xid FROM lower('{3}') AS x",
+		"SELECT age(((ARRAY['3'])._xid8)[1])",
+		"SELECT x._xid8 FROM lower('{3}') AS x",
 		"SELECT ('x'::text).checked_text",
 		"SELECT (now()).age",
 	} {

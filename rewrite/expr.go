@@ -19,7 +19,7 @@ func (w *walker) expr(n *sqltext.Node) {
 	}
 	switch kind := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
-		if !w.catalogOID(n, nil) {
+		if !w.catalogSystemColumn(n, nil) {
 			w.columnRef(kind.ColumnRef, false)
 		}
 	case *sqltext.Node_ParamRef:
@@ -50,13 +50,7 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.saw("NamedArgExpr")
 		w.expr(kind.NamedArgExpr.Arg)
 	case *sqltext.Node_CaseExpr:
-		w.saw("CaseExpr")
-		if kind.CaseExpr.Arg != nil {
-			w.equality()
-		}
-		w.expr(kind.CaseExpr.Arg)
-		w.exprs(kind.CaseExpr.Args)
-		w.expr(kind.CaseExpr.Defresult)
+		w.caseExpr(kind.CaseExpr)
 	case *sqltext.Node_CaseWhen:
 		w.saw("CaseWhen")
 		w.expr(kind.CaseWhen.Expr)

@@ -28,7 +28,11 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 		return
 	}
 	w.saw("FuncCall")
-	w.exprs(f.Args)
+	for _, arg := range f.Args {
+		if !w.bareXmin(arg, nil) {
+			w.expr(arg)
+		}
+	}
 	w.exprs(f.AggOrder)
 	w.expr(f.AggFilter)
 	w.windowDef(f.Over)
@@ -64,6 +68,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			showAllSettingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
 			len(w.snap.FunctionsNamed(schema, name)) == 0 {
 			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
+		}
+		if refused != nil && w.standbyFallback(n, f, schema, name) {
+			return
 		}
 		if refused != nil {
 			w.refuseAt(refused, f.Location)

@@ -82,7 +82,7 @@ func TestTypesNamedInTexts(t *testing.T) {
 	for text, want := range map[string]bool{
 		"integer": true, "numeric(5,2)": true, "text[]": true, "timestamp with time zone": true, `"char"`: true,
 		"short_text": true, "pg_catalog.int4": true, "mood": true,
-		"checked_text": false, "public.checked_text[]": false, "checked_rows": false, "xid": false, "converted": false, "nothing": false, "": false,
+		"checked_text": false, "public.checked_text[]": false, "checked_rows": false, "xid8": false, "converted": false, "nothing": false, "": false,
 		"integer, pg_sleep(1)": false, "integer FROM people": false, "integer) + (1": false, "integer::text": false, "integer x": false,
 		"integer; SELECT 1": false, "setof integer": false, "integer -- x": false, "people.id%TYPE": false, "integer = 1": false,
 	} {

@@ -118,7 +118,7 @@ func TestRefusedWithCode(t *testing.T) {
 		{"0A000", "DECLARE c CURSOR FOR SELECT 1; DISCARD ALL; FETCH c"},
 		{"42501", "PREPARE q AS DELETE FROM people"},
 		{"42501", "PREPARE q AS SELECT * FROM secrets"},
-		{"42501", "PREPARE q (xid) AS SELECT $1"},
+		{"42501", "PREPARE q (xid8) AS SELECT $1"},
 		{"42501", "EXECUTE q (pg_read_file('x'))"},
 		{"0A000", "EXPLAIN (ANALYZE) SELECT (SELECT count(*) FROM memories)"},
 		{"42501", "EXPLAIN DELETE FROM people"},

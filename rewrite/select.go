@@ -72,7 +72,7 @@ func (w *walker) targetList(targets *[]*sqltext.Node) map[string]bool {
 		}
 		w.saw("ResTarget")
 		if c := t.GetVal().GetColumnRef(); c != nil {
-			if !w.catalogOID(t.Val, t) {
+			if !w.catalogSystemColumn(t.Val, t) && !w.bareXmin(t.Val, t) {
 				w.columnRef(c, true)
 				if isStar(t.Val) && w.refused == nil {
 					w.addStar(targets, c)

@@ -71,6 +71,7 @@ type walker struct {
 	currentOfCursor   string // the cursor of its CURRENT OF
 	locks             bool   // it locks rows
 	namesSystemColumn bool   // other than tableoid
+	nullOnStandby     bool   // the expression at hand is the ELSE of a CASE that is NULL on a standby
 	systemColumnAt    int32  // where, or -1
 	namesTableOID     bool
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,6 +27,9 @@ func TestWhatToolsAskFirst(t *testing.T) {
 		{"SELECT count(*) > 0 FROM pg_views WHERE definition IS NULL", "f"},
 		{"SELECT count(*) > 0 FROM information_schema.views WHERE view_definition IS NULL", "f"},
 		{"SET search_path = pg_catalog; SHOW search_path", "public"},
+		{"SELECT DISTINCT xmin, age(xmin), age('7000'::xid), age(NULL::xid) FROM pg_class", "2\t2147483647\t2147483647\t\\N"},
+		{"SELECT count(*) > 3 FROM pg_class c WHERE age(c.xmin) <= age('0'::varchar::xid) AND c.relnamespace = 'public'::regnamespace", "t"},
+		{"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END", "\\N"},
 		{"SELECT count(*) > 0 FROM public.memories", "t"},
 	} {
 		a := harness.Ask(c, ask.sql)
@@ -63,5 +68,33 @@ func TestCreateIfNotExists(t *testing.T) {
 	harness.Ask(c, "BEGIN; SELECT 1/0")
 	if a := harness.Ask(c, table); a.Code != "25P02" {
 		t.Errorf("in a transaction that has failed: %v", a)
+	}
+}
+
+// What the macros of sqlx ask of a statement as they write its description to a file: the server's description, the types
+// and the NOT NULL of its columns, and the plan of the prepared statement without values.
+func TestWhatSqlxAsksOfAStatement(t *testing.T) {
+	in := start(t, options{})
+	c, owner := in.agent(t), in.direct(t)
+	for _, session := range []*pgconn.PgConn{c, owner} {
+		d, err := session.Prepare(t.Context(), "sqlx_s_1", "SELECT id, title, occurred_at FROM memories WHERE title = $1", nil)
+		if err != nil || len(d.Fields) != 3 || len(d.ParamOIDs) != 1 {
+			t.Fatal(d, err)
+		}
+		table := fmt.Sprint(d.Fields[0].TableOID)
+		for sql, want := range map[string]string{
+			`SELECT NOT pg_attribute.attnotnull FROM (VALUES (0::int4, ` + table + `::int4, 1::int2), (1, NULL, NULL)) AS col(idx, table_id, col_idx)
+				LEFT JOIN pg_catalog.pg_attribute ON table_id IS NOT NULL AND attrelid = table_id AND attnum = col_idx ORDER BY col.idx`: "f\n\\N",
+			`SELECT typname, typtype, typcategory, typrelid, typelem, typbasetype FROM pg_catalog.pg_type WHERE oid = ` + fmt.Sprint(d.ParamOIDs[0]): "text\tb\tS\t0\t0\t0",
+		} {
+			if got := told(session, sql); got != want {
+				t.Errorf("%s: %s, want %s", sql, got, want)
+			}
+		}
+		plan := told(session, "EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE sqlx_s_1(NULL)")
+		var plans []struct{ Plan map[string]any }
+		if err := json.Unmarshal([]byte(plan), &plans); err != nil || len(plans) != 1 || plans[0].Plan["Node Type"] == nil {
+			t.Errorf("the plan is %s (%v)", plan, err)
+		}
 	}
 }

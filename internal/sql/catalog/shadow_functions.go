@@ -132,7 +132,9 @@ WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 	{Name: "col_description", Args: []string{oid, integer}, Returns: text},
 	{Name: "shobj_description", Args: []string{oid, name}, Returns: text},
 
-	// Of age all but age(xid), which tells how many transactions have written since.
+	// age(xid) would tell how many transactions have written since. Each counts as frozen, which PostgreSQL says is as old
+	// as can be.
+	{Name: "age", Args: []string{"pg_catalog.xid"}, Returns: integer, Query: "SELECT CASE WHEN $1 IS NOT NULL THEN 2147483647 END"},
 	{Name: "age", Args: []string{timestamp}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},
 	{Name: "age", Args: []string{timestamp, timestamp}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 	{Name: "age", Args: []string{timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1)"},

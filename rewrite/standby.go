@@ -1,0 +1,62 @@
+package rewrite
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// caseExpr visits CASE. Where it is NULL on a standby, as in
+//
+//	CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END
+//
+// the client takes NULL for the number of a transaction, as DataGrip does, and gets it: see standbyFallback.
+func (w *walker) caseExpr(c *sqltext.CaseExpr) {
+	w.saw("CaseExpr")
+	if c.Arg != nil {
+		w.equality()
+	}
+	w.expr(c.Arg)
+	w.exprs(c.Args)
+	outside := w.nullOnStandby
+	w.nullOnStandby = outside || isNullOnStandby(c)
+	w.expr(c.Defresult)
+	w.nullOnStandby = outside
+}
+
+// isNullOnStandby tells whether a CASE is NULL where the server is in recovery.
+func isNullOnStandby(c *sqltext.CaseExpr) bool {
+	if c.Arg != nil || len(c.Args) != 1 {
+		return false
+	}
+	when := c.Args[0].GetCaseWhen()
+	f := when.GetExpr().GetFuncCall()
+	if f == nil || len(f.Args) > 0 || !when.GetResult().GetAConst().GetIsnull() {
+		return false
+	}
+	schema, name, ok := qualifiedName(f.Funcname)
+	return ok && name == "pg_is_in_recovery" && (schema == "" || schema == "pg_catalog")
+}
+
+// standbyFallback writes NULL for a call of txid_current where the client is ready for that. It tells whether it did; elsewhere
+// the call is refused.
+func (w *walker) standbyFallback(n *sqltext.Node, f *sqltext.FuncCall, schema, name string) bool {
+	const null = "(NULL::pg_catalog.int8)"
+	if !w.nullOnStandby || name != "txid_current" || len(f.Args) > 0 || schema != "" && schema != "pg_catalog" ||
+		schema == "" && len(w.snap.FunctionsNamed("", name)) > 0 {
+		return false
+	}
+	first := w.source.At(f.Location)
+	last := first + 2
+	if w.source.Kind(first+1) == sqltext.Dot {
+		last = first + 4
+	}
+	constant := parseExpression(null)
+	if constant == nil || last >= len(w.source.Tokens) || w.source.Kind(last) != sqltext.CloseParen {
+		return false
+	}
+	w.replace(w.source.Tokens[first].Start, w.source.Tokens[last].End, null, func() {
+		n.Node = proto.Clone(constant).(*sqltext.Node).Node
+	})
+	return true
+}

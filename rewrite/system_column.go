@@ -1,0 +1,89 @@
+package rewrite
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// frozenXID is what agents see as xmin of each row of a catalog: FrozenTransactionId, which PostgreSQL counts as older than
+// any other. The transaction that has written the row would tell how many there were since.
+const frozenXID = "('2'::pg_catalog.xid)"
+
+// catalogSystemColumn writes tableoid and xmin of a catalog as constants: the view in place of the catalog has no such
+// columns. It tells whether it did. target holds the reference if it is a result column by itself.
+func (w *walker) catalogSystemColumn(n *sqltext.Node, target *sqltext.ResTarget) bool {
+	c := n.GetColumnRef()
+	if w.refused != nil || len(c.Fields) != 2 {
+		return false
+	}
+	name, ok := w.scope.catalogNamed(c.Fields[0].GetString_().GetSval())
+	if !ok {
+		return false
+	}
+	first := w.source.At(c.Location)
+	if first < 0 || first+2 >= len(w.source.Tokens) || w.source.Kind(first+1) != sqltext.Dot {
+		return false
+	}
+	switch column := c.Fields[1].GetString_().GetSval(); column {
+	case "tableoid":
+		return w.replaceColumn(n, target, column, "("+catalog.QuoteLiteral(name.SQL())+"::pg_catalog.regclass::pg_catalog.oid)", first, first+2)
+	case "xmin":
+		return w.replaceColumn(n, target, column, frozenXID, first, first+2)
+	}
+	return false
+}
+
+// bareXmin writes xmin without a name in front as a constant, where the only item of FROM is a catalog. In ORDER BY and
+// GROUP BY the name could mean a result column.
+func (w *walker) bareXmin(n *sqltext.Node, target *sqltext.ResTarget) bool {
+	c := n.GetColumnRef()
+	if c == nil || w.refused != nil || len(c.Fields) != 1 || c.Fields[0].GetString_().GetSval() != "xmin" ||
+		w.scope == nil || len(w.scope.items) != 1 {
+		return false
+	}
+	name := w.scope.items[0].name
+	if _, ok := w.scope.catalogNamed(name); !ok || w.scope.hasUnknownName {
+		return false
+	}
+	at := w.source.At(c.Location)
+	return at >= 0 && w.replaceColumn(n, target, "xmin", frozenXID, at, at)
+}
+
+// replaceColumn writes an expression in the place of a column, whose tokens are those from first to last.
+func (w *walker) replaceColumn(n *sqltext.Node, target *sqltext.ResTarget, column, text string, first, last int) bool {
+	constant := parseExpression(text)
+	if constant == nil {
+		return false
+	}
+	w.saw("ColumnRef")
+	named := target != nil && target.Name == ""
+	if named {
+		text += " AS " + column
+	}
+	w.replace(w.source.Tokens[first].Start, w.source.Tokens[last].End, text, func() {
+		n.Node = proto.Clone(constant).(*sqltext.Node).Node
+		if named {
+			target.Name = column
+		}
+	})
+	return true
+}
+
+// catalogNamed returns the catalog that a name in front of a column means, if all items of that name are that catalog.
+func (s *scope) catalogNamed(item string) (name catalog.Name, ok bool) {
+	for ; s != nil; s = s.parent {
+		if s.hasUnknownName {
+			return name, false
+		}
+		for _, i := range s.byName[item] {
+			if i.ref == nil || i.ref.shadowView == (catalog.Name{}) || i.ref.relation == nil ||
+				i.ref.relation.Kind != catalog.Table || ok && i.ref.name != name {
+				return name, false
+			}
+			name, ok = i.ref.name, true
+		}
+	}
+	return name, ok
+}
