@@ -109,6 +109,9 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, name string, re
 		r.invalid(e)
 		return nil, "", false
 	case fits:
+		if name != "" {
+			r.seal.preparedRuns++
+		}
 		return v, verdict.UpstreamName(name), true
 	}
 	if v = r.decider.ByRowSecurity(r.ctx, v, parameterTypes(st.types)); !v.Allowed() {

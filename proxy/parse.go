@@ -70,6 +70,10 @@ func (r *requests) parse(body []byte) {
 		r.hardenPlan()
 	}
 	start := len(r.batch.out)
-	r.batch.out = appendParse(r.batch.out, e.upstream, v.Text, types)
+	sent := v.Text
+	if name != "" {
+		sent = v.PreparedText()
+	}
+	r.batch.out = appendParse(r.batch.out, e.upstream, sent, types)
 	r.batch.add(start, e)
 }

@@ -18,6 +18,14 @@ const (
 	sealText = "SELECT pg_catalog.set_config($1, $2, false)"
 )
 
+// Plans of prepared statements hold the seal that they were made under. Where a session runs many of them, their plans
+// are dropped with the seal, and each is made anew at its next run. Otherwise verifying the new seal is cheaper.
+const (
+	dropPlansName = verdict.SealStatement + "_plans"
+	dropPlansText = "DISCARD PLANS"
+	manyRuns      = 200 // plans of a statement and of the verifying functions take some 1.5 ms, a verification 15 µs
+)
+
 const (
 	sealWait     = 30 * time.Second // how long the proxy waits for the server's answer to a seal
 	sealAttempts = 4
@@ -31,7 +39,11 @@ const (
 // refresh notices the clock.
 
 // sealState is the seal of the session.
-type sealState struct{ verdict.Seal }
+type sealState struct {
+	verdict.Seal
+
+	preparedRuns int // how often prepared statements were bound under this seal
+}
 
 // isDue tells whether the seal is to be renewed before the next transaction.
 func (s *sealState) isDue() bool { return time.Now().After(s.Renew) || s.isStale() }
@@ -58,14 +70,14 @@ func (r *requests) setSeal() error {
 		return sqlstate.From(err)
 	}
 	for attempt := 1; ; attempt++ {
-		code, err := r.sendSeal(seal.Setting, seal.Value)
+		code, err := r.sendSeal(seal.Setting, seal.Value, r.seal.preparedRuns >= manyRuns)
 		switch {
 		case err != nil:
 			return err
 		case code == "":
 			// Without the monotonic clock, which stands still while a machine sleeps.
 			seal.Renew, seal.Expires = seal.Renew.Round(0), seal.Expires.Round(0)
-			r.seal = sealState{seal}
+			r.seal = sealState{Seal: seal}
 			r.ledger.noteSeal(seal)
 			return nil
 		case code == "57014" && attempt < sealAttempts:
@@ -90,9 +102,15 @@ func (r *requests) renewSeal() (bool, error) {
 	return true, r.setSeal()
 }
 
-// sendSeal sends the messages that set a seal, and returns the SQLSTATE of the server's error, or "".
-func (r *requests) sendSeal(setting, value string) (sqlstate.Code, error) {
-	return r.sendOwn([]entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}}, sealMessages(setting, value))
+// sendSeal sends the messages that set a seal, and returns the SQLSTATE of the server's error, or "". With dropPlans
+// the server makes the plans of prepared statements anew.
+func (r *requests) sendSeal(setting, value string, dropPlans bool) (sqlstate.Code, error) {
+	entries, messages := ownStatement(), sealMessages(setting, value)
+	if dropPlans {
+		entries = append(ownStatement(), entries...)
+		messages = append(appendOwnStatement(nil, dropPlansName, dropPlansText, noTypes, noParameters), messages...)
+	}
+	return r.sendOwn(entries, messages)
 }
 
 // sendOwn sends messages of the proxy with a Sync behind them, and returns the SQLSTATE of the server's error, or "".
@@ -123,11 +141,22 @@ func (r *requests) sendOwn(entries []entry, messages []byte) (sqlstate.Code, err
 	}
 }
 
+// ownStatement are the entries of the messages of appendOwnStatement.
+func ownStatement() []entry {
+	return []entry{&closeEntry{object: 'S'}, &parseEntry{}, &bindEntry{}, &executeEntry{}}
+}
+
+// appendOwnStatement appends messages that prepare a statement of the proxy and run it once.
+func appendOwnStatement(dst []byte, name, text string, types, parameters []byte) []byte {
+	dst = appendClose(dst, 'S', name)
+	dst = appendParse(dst, name, text, types)
+	dst = appendBind(dst, name, name, parameters)
+	return appendExecute(dst, name, 0)
+}
+
 // sealMessages are the messages that set a seal, without their Sync.
 func sealMessages(setting, value string) []byte {
-	out := appendClose(nil, 'S', sealName)
 	types := []byte{0, 2, 0, 0, 0, 25, 0, 0, 0, 25} // text, text
-	out = appendParse(out, sealName, sealText, types)
 	var p []byte
 	p = append(p, 0, 0, 0, 2) // parameters in text format, two of them
 	p = binary.BigEndian.AppendUint32(p, uint32(len(setting)))
@@ -135,8 +164,7 @@ func sealMessages(setting, value string) []byte {
 	p = binary.BigEndian.AppendUint32(p, uint32(len(value)))
 	p = append(p, value...)
 	p = append(p, 0, 0) // results in text format
-	out = appendBind(out, sealName, sealName, p)
-	return appendExecute(out, sealName, 0)
+	return appendOwnStatement(nil, sealName, sealText, types, p)
 }
 
 // refuseOutdated refuses the messages up to end that were decided under fewer rights than the seal stands for, and are

@@ -132,9 +132,9 @@ func (f *facts) rule(t *policy.Table) string { return f.condition(t.Rows, t.Rela
 
 func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 	if f.mode == SealOnly {
-		return "(SELECT pgconsent_signed.sealed())"
+		return predicate.SealInPlan("(SELECT pgconsent_signed.sealed())")
 	}
-	return predicate.Policy(rows, r)
+	return predicate.SealInPlan(predicate.Policy(rows, r))
 }
 
 // isCurrent is true, or raises an error while a statement is planned that was decided before the catalogs changed.

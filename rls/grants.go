@@ -82,6 +82,7 @@ func (f schemaRights) objects() []Object {
 // policyFunctions are the functions that row policies and signed views call.
 var policyFunctions = []string{
 	"pgconsent_signed.attr(pg_catalog.text)", "pgconsent_signed.sealed()", "pgconsent_signed.text_is_signed()",
+	"pgconsent_signed.plan_time()", "pgconsent_signed.plan_attr(pg_catalog.text)", "pgconsent_signed.plan_seal()",
 	"pgconsent_signed.use_hash()", "pgconsent_signed.use_index()",
 	"pgconsent_signed.estimate_rows(pg_catalog.text)", "pgconsent_signed.harden_plan()",
 	"pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool)", "pgconsent_signed.last_number()",

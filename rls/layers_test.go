@@ -49,17 +49,15 @@ func TestAgentWritesNothing(t *testing.T) {
 	w.refused(agent, "42501", "SELECT pgconsent.empty_public_memory_participants()")
 }
 
-func TestBadSealsShowNothing(t *testing.T) {
-	w := migrated(t)
-	key := w.key()
-	agent, other := w.agent(""), w.agent("")
+// badSeals are settings that are no valid seal of a session with these claims of its own. other are of another session.
+func badSeals(key seal.Key, own, other seal.Claims) map[string]string {
 	with := func(change func(*seal.Claims)) string {
-		c := claims(agent, user1)
+		c := own
 		change(&c)
 		return key.Seal(c)
 	}
-	good := with(func(*seal.Claims) {})
-	seals := map[string]string{
+	good := key.Seal(own)
+	return map[string]string{
 		"missing":             "",
 		"garbage":             "garbage",
 		"long garbage":        strings.Repeat("|", 100) + "#" + strings.Repeat("0", 64),
@@ -74,10 +72,10 @@ func TestBadSealsShowNothing(t *testing.T) {
 		"another kid":         "v1|2" + good[4:],
 		"kid is no number":    "v1|x" + good[4:],
 		"huge kid":            "v1|99999999999999999999999" + good[4:],
-		"another process":     key.Seal(claims(other, user1)),
+		"another process":     key.Seal(other),
 		"expired":             with(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }),
 		"far future":          with(func(c *seal.Claims) { c.Expires = time.Now().Add(2*seal.TTL + 10*time.Second) }),
-		"another key":         seal.Key{ID: 1, Secret: make([]byte, 32)}.Seal(claims(agent, user1)),
+		"another key":         seal.Key{ID: 1, Secret: make([]byte, 32)}.Seal(own),
 		"a signature":         key.Sign("p1", good),
 		"no attribute":        with(func(c *seal.Claims) { c.Attributes = nil }),
 		"another attribute":   with(func(c *seal.Claims) { c.Attributes = map[string]string{"users": user1} }),
@@ -85,6 +83,19 @@ func TestBadSealsShowNothing(t *testing.T) {
 		"forged in profile":   with(func(c *seal.Claims) { c.Profile, c.Attributes = "p|user="+user1, nil }),
 		"signed by no prefix": good + "\n",
 	}
+}
+
+func TestBadSealsShowNothing(t *testing.T) {
+	w := migrated(t)
+	key := w.key()
+	agent, other := w.agent(""), w.agent("")
+	with := func(change func(*seal.Claims)) string {
+		c := claims(agent, user1)
+		change(&c)
+		return key.Seal(c)
+	}
+	good := with(func(*seal.Claims) {})
+	seals := badSeals(key, claims(agent, user1), claims(other, user1))
 	for name, value := range seals {
 		t.Run(name, func(t *testing.T) {
 			w.t = t

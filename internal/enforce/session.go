@@ -100,6 +100,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 		Expires:    now.Add(v.clockOffset + seal.TTL),
 		Profile:    s.profile,
 		Attributes: s.attributes,
+		Alone:      true,
 		Catalog:    strconv.FormatInt(v.catalogVersion, 10),
 	})
 	s.e.cfg.Metrics.SealRenewed(true)

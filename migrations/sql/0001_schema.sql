@@ -271,6 +271,85 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.sealed() FROM PUBLIC;
 
+-- The verified seal in a plan. A plan that is kept for a prepared statement need not verify the seal in each execution.
+-- As the planner plans such a statement, it evaluates plan_attr and plan_seal, which are declared IMMUTABLE and are
+-- not: their values, of the seal that is verified then, become part of the plan. Row policies ask
+--
+--   COALESCE(CASE WHEN plan_time() @> transaction_timestamp()
+--     THEN plan_attr('user') ->> current_setting('pgconsent.seal', true) END, attr('user'))
+--
+-- which gives the value in the plan where the session has the very seal that was verified, within the times at which
+-- that is valid. Otherwise attr verifies the seal of now. No statement can change what is in a plan, and a plan is
+-- known to the server process only that made it. The proxy has plans made anew as it renews the seal, and so has the
+-- database when a key is deleted.
+--
+-- plan_time returns the times at which the seal is valid, both ends left out. It is NULL, so that the planner drops the
+-- rest, where the plan is not to be kept, which the proxy tells by a comment at the end of the text, or where the
+-- server process may serve other sessions with the same plans. It verifies nothing, and never raises an error.
+CREATE FUNCTION pgconsent_signed.plan_time() RETURNS pg_catalog.tstzrange
+LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+DECLARE
+  expires pg_catalog.text;
+BEGIN
+  IF pg_catalog.current_query() OPERATOR(pg_catalog.~~) '%/*pgconsent:prepared*/' THEN
+    IF pg_catalog.strpos(pg_catalog.current_setting('pgconsent.seal', true), '|pgconsent.alone=')
+        OPERATOR(pg_catalog.>) 0 THEN
+      expires := pg_catalog.split_part(pg_catalog.current_setting('pgconsent.seal', true), '|', 5);
+      IF expires OPERATOR(pg_catalog.~) '^[0-9]{1,10}$' THEN
+        RETURN pg_catalog.tstzrange(pg_catalog.to_timestamp(expires::pg_catalog.float8 OPERATOR(pg_catalog.-) 120),
+          pg_catalog.to_timestamp(expires::pg_catalog.float8), '()');
+      END IF;
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.plan_time() FROM PUBLIC;
+
+-- plan_attr returns an object of one key, the seal of the session, with an attribute that is in the seal as its value,
+-- or null where the seal is not valid. NULL: the seal has no such attribute. Like plan_seal it is a definer function
+-- because the owner of row views cannot name what it calls.
+CREATE FUNCTION pgconsent_signed.plan_attr(name pg_catalog.text) RETURNS pg_catalog.jsonb
+LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  seal pg_catalog.text := pg_catalog.current_setting('pgconsent.seal', true);
+BEGIN
+  IF pg_catalog.strpos(seal, '|' OPERATOR(pg_catalog.||) name OPERATOR(pg_catalog.||) '=') OPERATOR(pg_catalog.>) 0 THEN
+    RETURN pg_catalog.jsonb_build_object(seal, pgconsent_signed.attr(name));
+  END IF;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.plan_attr(pg_catalog.text) FROM PUBLIC;
+
+-- plan_seal returns the seal of the session if it is valid.
+CREATE FUNCTION pgconsent_signed.plan_seal() RETURNS pg_catalog.text
+LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN CASE WHEN pgconsent_signed.sealed() THEN pg_catalog.current_setting('pgconsent.seal', true) END;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent_signed.plan_seal() FROM PUBLIC;
+
+-- drop_plans has every session make its plans anew that may hold a seal, when a key is deleted: a change of a function
+-- makes the server drop the plans of what calls it. That is no change of the catalogs for the proxies.
+CREATE FUNCTION pgconsent.drop_plans() RETURNS pg_catalog.trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+    IF NOT EXISTS (SELECT FROM gone) THEN
+      RETURN NULL; -- another session has deleted it, and changes the function
+    END IF;
+  END IF;
+  PERFORM pg_catalog.set_config('pgconsent.catalog_changed', pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
+  ALTER FUNCTION pgconsent_signed.plan_time() PARALLEL RESTRICTED;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent.drop_plans() FROM PUBLIC;
+CREATE TRIGGER pgconsent_drop_plans AFTER DELETE ON pgconsent.keys REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
+  EXECUTE FUNCTION pgconsent.drop_plans();
+CREATE TRIGGER pgconsent_drop_plans_truncate AFTER TRUNCATE ON pgconsent.keys FOR EACH STATEMENT
+  EXECUTE FUNCTION pgconsent.drop_plans();
+ALTER TABLE pgconsent.keys ENABLE ALWAYS TRIGGER pgconsent_drop_plans,
+  ENABLE ALWAYS TRIGGER pgconsent_drop_plans_truncate;
+
 -- text_is_signed returns true if the whole text of the client's message carries the signature of the proxy for the
 -- profile of the sealed session, made with the key of the seal; otherwise it raises an error. The signed views call
 -- it. It must never return false: under NOT EXISTS a view without rows would show every row of the table outside.
@@ -329,8 +408,7 @@ REVOKE ALL ON FUNCTION pgconsent_signed.text_is_signed() FROM PUBLIC;
 CREATE FUNCTION pgconsent_signed.use_hash() RETURNS pg_catalog.bool
   LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
 BEGIN
-  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '/*pgconsent:use_hash*/')
-    OR pg_catalog.substr(pg_catalog.current_query(), 82, 22) OPERATOR(pg_catalog.=) '/*pgconsent:use_hash*/';
+  RETURN pg_catalog.current_query() OPERATOR(pg_catalog.~~) '/*pgconsent:%use_hash*/%';
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.use_hash() FROM PUBLIC;
 
@@ -339,8 +417,7 @@ REVOKE ALL ON FUNCTION pgconsent_signed.use_hash() FROM PUBLIC;
 CREATE FUNCTION pgconsent_signed.use_index() RETURNS pg_catalog.bool
   LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
 BEGIN
-  RETURN pg_catalog.starts_with(pg_catalog.current_query(), '/*pgconsent:use_index*/')
-    OR pg_catalog.substr(pg_catalog.current_query(), 82, 23) OPERATOR(pg_catalog.=) '/*pgconsent:use_index*/';
+  RETURN pg_catalog.current_query() OPERATOR(pg_catalog.~~) '/*pgconsent:%use_index*/%';
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.use_index() FROM PUBLIC;
 
@@ -383,7 +460,7 @@ BEGIN
   END IF;
   RETURN pg_catalog.hashtextextended(COALESCE((SELECT pg_catalog.string_agg(f.field, '|' ORDER BY f.n)
     FROM pg_catalog.unnest(fields) WITH ORDINALITY AS f (field, n)
-    WHERE NOT pg_catalog.starts_with(f.field, 'pgconsent.catalog=')), '') OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) key, 0);
+    WHERE NOT pg_catalog.starts_with(f.field, 'pgconsent.')), '') OPERATOR(pg_catalog.||) '|' OPERATOR(pg_catalog.||) key, 0);
 END $$;
 REVOKE ALL ON FUNCTION pgconsent_signed.lock_key(pg_catalog.text, pg_catalog.bool) FROM PUBLIC;
 

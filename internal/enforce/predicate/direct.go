@@ -124,7 +124,21 @@ func Constants(sql string, attributes map[string]string) string {
 // replaceAttributes replaces each attribute of the session in an expression of this package. It leaves quoted text
 // alone.
 func replaceAttributes(sql string, by func(name string) string) string {
-	const ask = "pgconsent_signed.attr('"
+	return replaceUnquoted(sql, func(rest string) (string, int) {
+		name, begins := strings.CutPrefix(rest, attrCall)
+		name, _, ends := strings.Cut(name, "')")
+		if !begins || !ends {
+			return "", 0
+		}
+		return by(name), len(attrCall) + len(name) + len("')")
+	})
+}
+
+const attrCall = "pgconsent_signed.attr('"
+
+// replaceUnquoted replaces what by finds at the beginning of the rest of an expression, and leaves quoted text alone. by
+// returns what to write in place of so many bytes; 0: it has found nothing.
+func replaceUnquoted(sql string, by func(rest string) (string, int)) string {
 	var b strings.Builder
 	var quote byte
 	for i := 0; i < len(sql); i++ {
@@ -136,14 +150,12 @@ func replaceAttributes(sql string, by func(name string) string) string {
 			}
 		case c == '\'' || c == '"':
 			quote = c
-		case strings.HasPrefix(sql[i:], ask):
-			name, _, found := strings.Cut(sql[i+len(ask):], "')")
-			if !found {
-				break
+		default:
+			if text, n := by(sql[i:]); n > 0 {
+				b.WriteString(text)
+				i += n - 1
+				continue
 			}
-			b.WriteString(by(name))
-			i += len(ask) + len(name) + len("')") - 1
-			continue
 		}
 		b.WriteByte(c)
 	}

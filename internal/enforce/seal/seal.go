@@ -36,7 +36,8 @@ const (
 	SignatureLen = len(signatureStart) + 2*sha256.Size + len(signatureEnd)
 
 	version        = "v1"
-	catalogField   = "pgconsent.catalog" // no attribute's name: these have no dot
+	aloneField     = "pgconsent.alone" // no attribute's name: these have no dot
+	catalogField   = "pgconsent.catalog"
 	signatureStart = "/*pgconsent:v1:"
 	signatureEnd   = "*/"
 )
@@ -54,6 +55,9 @@ type Claims struct {
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
+	// Alone tells that the server process serves no other session with the plans that it has made: plans that are kept may
+	// hold the verified seal.
+	Alone bool
 	// the version of the catalogs that the session's statements are decided under; "": left out, and not compared
 	Catalog string
 }
@@ -76,7 +80,10 @@ func (k Key) Seal(c Claims) string {
 		b.WriteByte('|')
 		b.WriteString(field)
 	}
-	if c.Catalog != "" {
+	if c.Alone {
+		b.WriteString("|" + aloneField + "=1")
+	}
+	if c.Catalog != "" { // the last field, as current_catalog reads it
 		b.WriteString("|" + catalogField + "=" + escape(c.Catalog))
 	}
 	payload := b.String()

@@ -1,0 +1,57 @@
+package predicate
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// SealInPlan returns an expression of this package with the verified seal in the plan: for a prepared statement the
+// attributes of the session, and whether it is sealed, are found out as PostgreSQL plans it. An execution compares the
+// session's seal with the one in the plan, and verifies it only where they differ. Hashed forms are left as they are:
+// they are for statements that read much.
+func SealInPlan(sql string) string {
+	return replaceUnquoted(sql, func(rest string) (string, int) {
+		if strings.HasPrefix(rest, useHashThen) {
+			n := len(useHashThen) + hashedLength(rest[len(useHashThen):])
+			return rest[:n], n
+		}
+		if strings.HasPrefix(rest, sealedCall) {
+			return "COALESCE(CASE WHEN " + planIsOfNow + " AND pgconsent_signed.plan_seal() OPERATOR(pg_catalog.=) " +
+				currentSeal + " THEN true END, " + sealedCall + ")", len(sealedCall)
+		}
+		name, begins := strings.CutPrefix(rest, attrCall)
+		name, _, ends := strings.Cut(name, "')")
+		if !begins || !ends {
+			return "", 0
+		}
+		call := rest[:len(attrCall)+len(name)+len("')")]
+		return "COALESCE(CASE WHEN " + planIsOfNow + " THEN pgconsent_signed.plan_attr(" + catalog.QuoteLiteral(name) +
+			") OPERATOR(pg_catalog.->>) " + currentSeal + " END, " + call + ")", len(call)
+	})
+}
+
+// hashedLength is the length of the hashed form that an expression begins with: up to the ELSE of its CASE.
+func hashedLength(rest string) int {
+	depth, length := 0, 0
+	replaceUnquoted(rest, func(rest string) (string, int) {
+		switch {
+		case length > 0:
+		case strings.HasPrefix(rest, "CASE "):
+			depth++
+		case strings.HasPrefix(rest, " END"):
+			depth--
+		case depth == 0 && strings.HasPrefix(rest, " ELSE "):
+			length = len(rest)
+		}
+		return "", 0
+	})
+	return len(rest) - length
+}
+
+const (
+	useHashThen = "pgconsent_signed.use_hash() THEN "
+	sealedCall  = "pgconsent_signed.sealed()"
+	planIsOfNow = "pgconsent_signed.plan_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()"
+	currentSeal = "pg_catalog.current_setting('pgconsent.seal', true)"
+)

@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// renewing is a judge whose seal is renewed when the test says so, and whose statements are under row security.
+type renewing struct {
+	*judge
+	due *atomic.Bool
+}
+
+func (r *renewing) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
+	seal, err := r.judge.Seal(ctx, b)
+	r.due.Store(false)
+	seal.Stale = r.due.Load
+	return seal, err
+}
+
+func (r *renewing) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
+	v := r.judge.Decide(ctx, text, p)
+	v.Path = verdict.PathRowSecurity
+	return v
+}
+
+// Texts that are prepared by a name say so to row policies. Plans that hold the seal are made anew with a new one in a
+// session that runs many, and left alone in others.
+func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
+	p := start(t)
+	var due atomic.Bool
+	p.edit = func(r *Route) {
+		open := r.Open
+		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			d, err := open(ctx, info)
+			return &renewing{d.(*judge), &due}, err
+		}
+	}
+	// The planner evaluates it, as it does what row policies ask.
+	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE FUNCTION planned_under() RETURNS text
+		LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN current_setting('pgconsent.seal'); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	conn := p.connect(t).PgConn()
+	answer := func(r *pgconn.ResultReader) string {
+		t.Helper()
+		result := r.Read()
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		return string(result.Rows[0][0])
+	}
+	const text = "SELECT current_query()"
+	if _, err := conn.Prepare(t.Context(), "text", text, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := answer(conn.ExecPrepared(t.Context(), "text", nil, nil, nil)); got != text+verdict.PreparedMark {
+		t.Errorf("a prepared text is %q", got)
+	}
+	if got := answer(conn.ExecParams(t.Context(), text, nil, nil, nil, nil)); got != text {
+		t.Errorf("a text without a name is %q", got)
+	}
+	// The mark may become part of a comment at the end.
+	if _, err := conn.Prepare(t.Context(), "comment", text+" -- of the client", nil); err != nil {
+		t.Fatal(err)
+	}
+	got := answer(conn.ExecPrepared(t.Context(), "comment", nil, nil, nil))
+	if !strings.HasSuffix(got, "-- of the client"+verdict.PreparedMark) {
+		t.Errorf("a prepared text with a comment is %q", got)
+	}
+	const under = "SELECT planned_under(), current_setting('pgconsent.seal')"
+	if _, err := conn.Prepare(t.Context(), "under", under, nil); err != nil {
+		t.Fatal(err)
+	}
+	run := func(times int) (planned, current string) {
+		t.Helper()
+		for range times {
+			result := conn.ExecPrepared(t.Context(), "under", nil, nil, nil).Read()
+			if result.Err != nil {
+				t.Fatal(result.Err)
+			}
+			planned, current = string(result.Rows[0][0]), string(result.Rows[0][1])
+		}
+		return planned, current
+	}
+	for i, c := range []struct {
+		runs             int
+		planned, current string
+	}{
+		{3, "seal 1", "seal 1"},
+		{manyRuns, "seal 1", "seal 2"}, // few runs were before
+		{3, "seal 3", "seal 3"},
+		{3, "seal 3", "seal 4"},
+	} {
+		planned, current := run(c.runs)
+		if planned != c.planned || current != c.current {
+			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, planned, current, c.planned, c.current)
+		}
+		due.Store(true)
+	}
+}

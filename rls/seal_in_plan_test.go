@@ -1,0 +1,231 @@
+package rls_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// prepare prepares statements as the proxy does, and returns a function that checks the answer of each.
+func (w *world) prepare(conn *pgx.Conn, statements map[string]string) (want func(name, answer string)) {
+	w.t.Helper()
+	for name, sql := range statements {
+		if _, err := conn.PgConn().Prepare(context.Background(), name, sql, nil); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return func(name, answer string) {
+		w.t.Helper()
+		result := conn.PgConn().ExecPrepared(context.Background(), name, nil, nil, nil).Read()
+		var got []string
+		for _, row := range result.Rows {
+			got = append(got, string(row[0]))
+		}
+		if s := strings.Join(got, ","); result.Err != nil || s != answer {
+			w.t.Errorf("%s: got %q and error %v, want %q", name, s, result.Err, answer)
+		}
+	}
+}
+
+// alone are the claims of a session that has its server process for itself.
+func alone(conn *pgx.Conn, user string) seal.Claims {
+	c := claims(conn, user)
+	c.Alone = true
+	return c
+}
+
+// planOf is the plan of a prepared statement with all that is in it.
+func (w *world) planOf(conn *pgx.Conn, name string) string {
+	w.t.Helper()
+	plan, err := query(conn, "EXPLAIN (VERBOSE, COSTS OFF) EXECUTE "+name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return plan
+}
+
+// A plan that is kept holds the verified seal, and is worth nothing under any other.
+func TestSealInPlan(t *testing.T) {
+	w := migrated(t)
+	agent, other := w.agent(""), w.agent("")
+	key := w.key()
+	good := key.Seal(alone(agent, user1))
+	w.setSeal(agent, good)
+	want := w.prepare(agent, map[string]string{
+		"titles": titles + verdict.PreparedMark, "names": names + verdict.PreparedMark, "links": links + verdict.PreparedMark,
+		"found": "SELECT title FROM public.memories WHERE title = 'alone'" + verdict.PreparedMark,
+	})
+	shown := func() {
+		t.Helper()
+		want("titles", visible)
+		want("names", "Ada")
+		want("links", "1")
+		want("found", "alone")
+	}
+	shown()
+	for _, name := range []string{"titles", "names", "links", "found"} {
+		if plan := w.planOf(agent, name); !strings.Contains(plan, good) {
+			t.Errorf("%s: the seal is not in the plan:\n%s", name, plan)
+		}
+	}
+	for name, value := range badSeals(key, alone(agent, user1), alone(other, user1)) {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.setSeal(agent, value)
+			want("titles", "")
+			want("names", "")
+			want("links", "0")
+			want("found", "")
+		})
+	}
+	w.t = t
+	w.setSeal(agent, good)
+	shown()
+	// Another identity, and the first again.
+	w.setSeal(agent, key.Seal(alone(agent, user2)))
+	want("titles", "of user 2")
+	want("found", "")
+	w.setSeal(agent, key.Seal(claims(agent, user1)))
+	shown()
+	// Whose consent counts is no part of the plan.
+	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
+	want("titles", "alone")
+	w.exec(w.owner, "UPDATE people SET consent_status = 'granted' WHERE name = 'Ada'")
+	// A new seal is in the plan once plans are made anew.
+	renewed := key.Seal(alone(agent, user2))
+	w.setSeal(agent, renewed)
+	w.exec(agent, "DISCARD PLANS")
+	want("titles", "of user 2")
+	if plan := w.planOf(agent, "titles"); !strings.Contains(plan, renewed) || strings.Contains(plan, good) {
+		t.Errorf("the plan is not of the new seal:\n%s", plan)
+	}
+	w.setSeal(agent, good)
+	shown()
+}
+
+// A plan that is made without a valid seal holds none: not of an attribute that an agent has written there, nor of a
+// seal that is another session's.
+func TestForgedSealIsNotInPlan(t *testing.T) {
+	w := migrated(t)
+	agent, other := w.agent(""), w.agent("")
+	key := w.key()
+	for name, value := range badSeals(key, alone(agent, user1), alone(other, user1)) {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.setSeal(agent, value)
+			want := w.prepare(agent, map[string]string{"titles": titles + verdict.PreparedMark})
+			want("titles", "")
+			w.exec(agent, `SET pgconsent."user" = '`+user1+"'")
+			want("titles", "")
+			w.setSeal(agent, key.Seal(alone(agent, user2)))
+			want("titles", "of user 2")
+			w.setSeal(agent, value)
+			want("titles", "")
+			w.exec(agent, "DEALLOCATE titles")
+		})
+	}
+}
+
+// A rule that reads no attribute asks only whether the session is sealed.
+func TestSealInPlanOfRuleWithoutAttributes(t *testing.T) {
+	w := newWorld(t)
+	w.compile("testdata/policy.yaml", rls.Options{Mode: rls.SealOnly})
+	w.migrate()
+	agent, other := w.agent(""), w.agent("")
+	key := w.key()
+	good := key.Seal(alone(agent, user1))
+	w.setSeal(agent, good)
+	want := w.prepare(agent, map[string]string{"count": "SELECT count(*) FROM public.people" + verdict.PreparedMark})
+	all, err := query(w.owner, "SELECT count(*) FROM people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("count", all)
+	if plan := w.planOf(agent, "count"); !strings.Contains(plan, good) {
+		t.Errorf("the seal is not in the plan:\n%s", plan)
+	}
+	bad := badSeals(key, alone(agent, user1), alone(other, user1))
+	for _, name := range []string{
+		"missing", "garbage", "another user", "another process", "expired", "far future", "another key", "a signature",
+	} {
+		w.setSeal(agent, bad[name])
+		want("count", "0")
+	}
+	w.setSeal(agent, key.Seal(alone(agent, user2))) // valid as well
+	want("count", all)
+}
+
+// A seal in a plan expires, and counts no longer than a seal may be valid, should the clock be moved back.
+func TestSealInPlanExpires(t *testing.T) {
+	w := migrated(t)
+	agent := w.agent("")
+	c := alone(agent, user1)
+	c.Expires = time.Now().Add(5 * time.Second).Truncate(time.Second)
+	w.setSeal(agent, w.key().Seal(c))
+	want := w.prepare(agent, map[string]string{
+		"titles": titles + verdict.PreparedMark,
+		"time": "SELECT extract(epoch FROM lower(r))::int8 || ' ' || extract(epoch FROM upper(r))::int8 " +
+			"|| lower_inc(r) || upper_inc(r) FROM pgconsent_signed.plan_time() AS r" + verdict.PreparedMark,
+	})
+	want("titles", visible)
+	want("time", unix(c.Expires.Add(-2*seal.TTL))+" "+unix(c.Expires)+"falsefalse")
+	time.Sleep(time.Until(c.Expires) + 200*time.Millisecond)
+	want("titles", "")
+}
+
+func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+// A key that is deleted is worth nothing at once, in a plan either.
+func TestSealInPlanOfDeletedKey(t *testing.T) {
+	w := migrated(t)
+	agent := w.agent("")
+	w.setSeal(agent, w.key().Seal(alone(agent, user1)))
+	want := w.prepare(agent, map[string]string{"titles": titles + verdict.PreparedMark})
+	want("titles", visible)
+	w.exec(w.owner, "DELETE FROM pgconsent.keys WHERE kid = 0")
+	want("titles", visible)
+	for _, sql := range []string{"DELETE FROM pgconsent.keys", "TRUNCATE pgconsent.keys"} {
+		w.exec(w.owner, "SELECT pgconsent.make_key()")
+		w.setSeal(agent, w.key().Seal(alone(agent, user1)))
+		w.exec(agent, "DISCARD PLANS")
+		want("titles", visible)
+		version, err := query(w.owner, "SELECT pgconsent.catalog_version()")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.exec(w.owner, sql)
+		want("titles", "")
+		w.want(w.owner, "SELECT pgconsent.catalog_version()", version)
+	}
+}
+
+// The seal stays out of a plan that other sessions of the server process may run, and of one that is not kept.
+func TestSealIsInNoOtherPlan(t *testing.T) {
+	w := migrated(t)
+	agent := w.agent("")
+	for name, c := range map[string]struct {
+		claims seal.Claims
+		sql    string
+	}{
+		"shared process": {claims(agent, user1), titles + verdict.PreparedMark},
+		"not kept":       {alone(agent, user1), titles},
+	} {
+		value := w.key().Seal(c.claims)
+		w.setSeal(agent, value)
+		want := w.prepare(agent, map[string]string{"titles": c.sql})
+		want("titles", visible)
+		plan := w.planOf(agent, "titles")
+		if strings.Contains(plan, "#") || strings.Contains(plan, user1) || strings.Contains(plan, "plan_") {
+			t.Errorf("%s: %s", name, plan)
+		}
+		w.exec(agent, "DEALLOCATE titles")
+	}
+}
