@@ -116,6 +116,7 @@ func (d *decoder) decodeSection(n *node, decodeSection string, f func(at place, 
 			continue
 		}
 		d.declaredAt[id] = n.KeyAt[i]
+		d.doc.declarations = append(d.doc.declarations, declaration{n.KeyAt[i], name})
 		f(n.KeyAt[i], name, n.Values[i])
 	}
 }

@@ -20,6 +20,7 @@ type Document struct {
 	sources            *sourcesDecl
 	observe            bool             // `mode: observe` is set: it applies to every table without `observe: false`
 	blockNames         map[place]string // the name of the block that stands at each place
+	declarations       []declaration    // all entries of sections, also those that could not be read
 }
 
 // Parse reads a policy from memory. Its errors call the policy by the argument file.

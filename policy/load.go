@@ -28,29 +28,36 @@ func Load(path string) (*Document, error) {
 // LoadWatched is [Load], and also returns a [Watch] of all files and folders that it read, even with an error.
 func LoadWatched(path string) (*Document, *Watch, error) {
 	l := newLoader()
+	doc, err := l.load(path)
+	return doc, l.watch, err
+}
+
+// load reads a policy from a file or a folder.
+func (l *loader) load(path string) (*Document, error) {
 	l.watch.noteState(path)
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, l.watch, fmt.Errorf("read the policy: %w", err)
+		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	l.rootFolder = filepath.Dir(path)
 	files := []string{path}
 	if info.IsDir() {
 		l.rootFolder = path
 		if files, err = l.listFolder(path); err != nil {
-			return nil, l.watch, err
+			return nil, err
 		}
 		if len(files) == 0 {
-			return nil, l.watch, Errors{{File: path, Message: "the folder has no .yaml file"}}
+			l.hasUnreadFile = true
+			return nil, Errors{{File: path, Message: "the folder has no .yaml file"}}
 		}
 	}
 	for _, file := range files {
 		if err := l.readFile(file, nil); err != nil {
-			return nil, l.watch, err
+			l.hasUnreadFile = true
+			return nil, err
 		}
 	}
-	doc, err := l.document()
-	return doc, l.watch, err
+	return l.document()
 }
 
 // loader reads the files of a policy, each once.
@@ -58,8 +65,11 @@ type loader struct {
 	*documentDecoder
 	rootFolder string // the policy's folder; included files must be beneath it
 	fileCount  int
-	readPaths  map[string]bool // the files that are read already, by their paths without symbolic links
-	watch      *Watch
+
+	hasUnreadFile bool // a file could not be read, or is no YAML
+
+	readPaths map[string]bool // the files that are read already, by their paths without symbolic links
+	watch     *Watch
 }
 
 func newLoader() *loader {
@@ -127,13 +137,15 @@ func (l *loader) readFile(path string, chain []string) error {
 // includes no files.
 func (l *loader) decodeData(file string, data []byte, chain []string) {
 	if len(data) > maxFileBytes {
+		l.hasUnreadFile = true
 		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFileBytes)
 		return
 	}
 	root, errs := fileFormat.Parse(file, data)
 	switch {
-	case len(errs) > 0:
-		l.errs = append(l.errs, errs[0])
+	case len(errs) > 0: // what the rest of the file means may hang on these
+		l.hasUnreadFile = true
+		l.errs = append(l.errs, errs...)
 		return
 	case root == nil || root.Kind == yamlfile.Null:
 		l.fail(place{File: file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
@@ -155,14 +167,18 @@ func (d *documentDecoder) decodeInclude(n *node) { d.includes = d.decodeWords(n,
 
 // readIncluded reads the files that an entry of include names.
 func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
+	fail := func(at place, suggestion, format string, args ...any) {
+		l.hasUnreadFile = true
+		l.fail(at, suggestion, format, args...)
+	}
 	if filepath.IsAbs(w.text) || !filepath.IsLocal(filepath.Clean(w.text)) && !l.isInFolder(filepath.Join(dir, w.text)) {
-		l.fail(w.place, "name it relative to this file, beneath "+l.rootFolder, "%q leads out of the policy's folder", w.text)
+		fail(w.place, "name it relative to this file, beneath "+l.rootFolder, "%q leads out of the policy's folder", w.text)
 		return
 	}
 	pattern := filepath.Join(dir, filepath.FromSlash(w.text))
 	found, err := filepath.Glob(pattern)
 	if err != nil {
-		l.fail(w.place, "", "%q is not a pattern: %s", w.text, err)
+		fail(w.place, "", "%q is not a pattern: %s", w.text, err)
 		return
 	}
 	for below := filepath.Dir(pattern); ; below = filepath.Dir(below) {
@@ -176,11 +192,11 @@ func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
+			fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case info.IsDir():
 			inside, err := l.listFolder(path)
 			if err != nil {
-				l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
+				fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
 			files = append(files, inside...)
 		case isPolicy(filepath.Base(path)) || path == pattern:
@@ -188,24 +204,24 @@ func (l *loader) readIncluded(w wordDecl, dir string, chain []string) {
 		}
 	}
 	if len(files) == 0 {
-		l.fail(w.place, "it is looked for beside this file", "%q names no file of a policy", w.text)
+		fail(w.place, "it is looked for beside this file", "%q names no file of a policy", w.text)
 	}
 	for _, path := range files {
 		real, err := filepath.EvalSymlinks(path)
 		switch i := slices.Index(chain, real); {
 		case err != nil:
-			l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
+			fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case !l.isInFolder(path):
-			l.fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.text)
+			fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.text)
 		case i >= 0:
 			var circle []string
 			for _, file := range append(slices.Clone(chain[i:]), real) {
 				circle = append(circle, filepath.Base(file))
 			}
-			l.fail(w.place, "let one of them include the others", "include goes round in a circle: %s", strings.Join(circle, " → "))
+			fail(w.place, "let one of them include the others", "include goes round in a circle: %s", strings.Join(circle, " → "))
 		default:
 			if err := l.readFile(path, chain); err != nil {
-				l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
+				fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
-// mayReadOmitted tells whether a view reads a table that is left out, or may read one.
+// mayReadOmitted tells whether a view reads a table that is left out, or may read one. A view that does not exist reads none.
 func mayReadOmitted(snap *catalog.Snapshot, view string, gone map[string]bool) bool {
 	schema, name := "", view
 	if i := strings.IndexByte(view, '.'); i >= 0 {
@@ -97,7 +97,7 @@ func mayReadOmitted(snap *catalog.Snapshot, view string, gone map[string]bool) b
 	}
 	found, ok := snap.ResolveRelation(schema, name)
 	r, there := snap.Relation(found)
-	return !ok || !there || slices.ContainsFunc(r.Reads, func(read catalog.Read) bool {
+	return ok && there && slices.ContainsFunc(r.Reads, func(read catalog.Read) bool {
 		return gone[read.Relation.Name] || gone[read.Relation.String()]
 	})
 }

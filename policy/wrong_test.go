@@ -97,8 +97,9 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 // judged is what policy check says of a policy, without the folder's name.
 func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (said string, loads bool) {
 	var out []string
-	doc, err := policy.Load(path)
-	if err == nil {
+	doc, err := policy.LoadReadable(path)
+	isRead := err == nil
+	if isRead {
 		_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	}
 	var problems policy.Errors
@@ -112,8 +113,17 @@ func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (sai
 			out = append(out, "warning: "+w.Error())
 		}
 	case errors.As(err, &problems):
+		var warnings []*policy.Error
+		if !isRead && doc != nil {
+			var more policy.Errors
+			more, warnings = policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.Definition))
+			problems = append(problems, more...)
+		}
 		for _, p := range problems {
 			out = append(out, p.Error())
+		}
+		for _, w := range warnings {
+			out = append(out, "warning: "+w.Error())
 		}
 	default:
 		out = append(out, err.Error())

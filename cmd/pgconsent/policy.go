@@ -28,8 +28,9 @@ type policyCheckCmd struct {
 }
 
 func (policyCheckCmd) Help() string {
-	return `Every problem is printed with its file, line and column. Exit code 1 if there is one. Warnings are about what is
-allowed and unwise: rules that match no row, missing indexes with their CREATE INDEX, tables that the policy does not mention.
+	return `Every problem is printed with its file, line and column. Exit code 1 if there is one. What stands beside an entry that
+cannot be read is compared with the database all the same. Warnings are about what is allowed and unwise: rules that match
+no row, missing indexes with their CREATE INDEX, tables that the policy does not mention.
 
   pgconsent policy check
   pgconsent policy check --offline
@@ -73,10 +74,14 @@ func (p policyCheckCmd) Run(s *session) error {
 			return err
 		}
 		v.Databases = []string{name}
-		if len(v.Problems) == 0 && !p.Offline { // a policy that does not load needs no connection
+		if !p.Offline {
+			known := v
 			err := s.eachDatabase(c, name, asMigrate, func(t target) error { return p.compare(s, t, &v) })
-			if err != nil {
+			switch {
+			case err != nil && len(known.Problems) == 0:
 				return err
+			case err != nil: // what is wrong with the policy by itself is said without the database
+				v = known
 			}
 		}
 		if i := slices.IndexFunc(found, v.same); i >= 0 {
@@ -97,13 +102,16 @@ func readPolicy(path string) (policyReport, error) {
 
 // compare checks a policy against its database.
 func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
-	v.Compared = true
-	doc, err := policy.Load(t.config.Policy)
-	if err != nil {
-		return v.takeProblems(err)
-	}
-	built, err := s.compile(t)
 	var problems policy.Errors
+	doc, err := policy.LoadReadable(t.config.Policy)
+	switch {
+	case err != nil && doc == nil:
+		return v.takeProblems(err)
+	case errors.As(err, &problems):
+		return s.compareReadable(t, doc, problems, v)
+	}
+	v.Compared = true
+	built, err := s.compile(t)
 	if err != nil && !errors.As(err, &problems) {
 		return v.takeProblems(err)
 	}
@@ -133,6 +141,21 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 		}
 	}
 	return v.takeProblems(err)
+}
+
+// compareReadable checks the rest of a policy of which some entries could not be read.
+func (s *session) compareReadable(t target, doc *policy.Document, problems policy.Errors, v *policyReport) error {
+	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
+	if err != nil {
+		return err
+	}
+	around, err := s.lintContext(t)
+	if err != nil {
+		return err
+	}
+	more, warnings := policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.Definition))
+	v.Compared, v.Warnings = true, append(v.Warnings, warnings...)
+	return v.takeProblems(append(slices.Clone(problems), more...))
 }
 
 // warnings returns what in a policy is allowed and unwise.

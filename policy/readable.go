@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// declaration is the name of an entry of a section, as the policy writes it, and its place.
+type declaration struct {
+	place
+	name string
+}
+
+// LoadReadable is [Load], and of a policy with errors it also returns what could be read, for [CheckReadable]. It returns
+// no document if a file could not be read at all: then too much is not known.
+func LoadReadable(path string) (*Document, error) {
+	l := newLoader()
+	doc, err := l.load(path)
+	if errors.As(err, new(Errors)) && !l.hasUnreadFile {
+		doc = l.doc
+	}
+	return doc, err
+}
+
+// CheckReadable checks the rest of a policy of which some entries have errors, against a database, so that one run of a
+// check tells everything. problems are those errors. It leaves out the entries that have them, and says nothing about
+// what speaks of these.
+func CheckReadable(doc *Document, snap *catalog.Snapshot, context LintContext, problems Errors, options ...Option) (more Errors,
+	warnings []*Error) {
+	rest, omitted := doc.without(problems)
+	_, err := Compile(rest, snap, options...)
+	var found Errors
+	switch {
+	case err == nil:
+		warnings, err = Lint(rest, snap, context, options...)
+		if err != nil {
+			return nil, nil
+		}
+	case errors.As(err, &found):
+		more = slices.Clone(found)
+		others, warned := LintRest(rest, snap, context, found, options...)
+		more, warnings = append(more, others...), warned
+	}
+	more = slices.DeleteFunc(more, func(e *Error) bool { return e.Line == 0 || omitted.concern(doc, e) })
+	// Other warnings compare with the whole policy: which relations it lists, which attributes it uses.
+	warnings = slices.DeleteFunc(warnings, func(w *Error) bool { return !rest.isAboutRelation(w) || omitted.concern(doc, w) })
+	return more, warnings
+}
+
+// isAboutRelation tells whether an error is about an entry of the sections tables, views and functions.
+func (d *Document) isAboutRelation(e *Error) bool {
+	at := sectionOf(d.declarationPlaces(), e)
+	return slices.ContainsFunc(d.tables, func(t tableDecl) bool { return t.place == at }) ||
+		slices.ContainsFunc(d.views, func(v viewDecl) bool { return v.place == at }) ||
+		slices.ContainsFunc(d.functions, func(f functionDecl) bool { return f.place == at })
+}
+
+// declarationPlaces returns the places of all entries of sections, in order.
+func (d *Document) declarationPlaces() []place {
+	places := make([]place, len(d.declarations))
+	for i, entry := range d.declarations {
+		places[i] = entry.place
+	}
+	slices.SortFunc(places, comparePlaces)
+	return places
+}
+
+// omissions are the entries of a policy that are left out.
+type omissions struct {
+	places []place
+	names  *regexp.Regexp // one of their names; nil: there is none
+}
+
+// without returns the document without the entries that have errors.
+func (d *Document) without(problems Errors) (*Document, omissions) {
+	var out omissions
+	var names []string
+	places := d.declarationPlaces()
+	for _, e := range problems {
+		out.places = append(out.places, sectionOf(places, e))
+	}
+	isOmitted := func(at place) bool { return slices.Contains(out.places, at) }
+	for _, entry := range d.declarations {
+		if isOmitted(entry.place) {
+			names = append(names, regexp.QuoteMeta(entry.name), regexp.QuoteMeta(entry.name[strings.LastIndexByte(entry.name, '.')+1:]))
+		}
+	}
+	if len(names) > 0 {
+		out.names = regexp.MustCompile(`(^|[^\pL\pN_])(` + strings.Join(names, "|") + `)($|[^\pL\pN_])`)
+	}
+	left := *d
+	left.tables = slices.DeleteFunc(slices.Clone(d.tables), func(t tableDecl) bool { return isOmitted(t.place) })
+	left.views = slices.DeleteFunc(slices.Clone(d.views), func(v viewDecl) bool { return isOmitted(v.place) })
+	left.functions = slices.DeleteFunc(slices.Clone(d.functions), func(f functionDecl) bool { return isOmitted(f.place) })
+	left.attributes = slices.DeleteFunc(slices.Clone(d.attributes), func(a attributeDecl) bool { return isOmitted(a.place) })
+	left.objects = slices.DeleteFunc(slices.Clone(d.objects), func(o objectDecl) bool { return isOmitted(o.place) })
+	left.contracts = slices.DeleteFunc(slices.Clone(d.contracts), func(c contractDecl) bool { return isOmitted(c.place) })
+	return &left, out
+}
+
+// concern tells whether an error may be there only because entries are left out: it is about one of them, or names one.
+func (o omissions) concern(d *Document, e *Error) bool {
+	return slices.Contains(o.places, sectionOf(d.declarationPlaces(), e)) || o.names != nil && o.names.MatchString(e.Message)
+}
