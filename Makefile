@@ -41,7 +41,7 @@ matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fe
 bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each path; CPU times go to docs/explanation/performance.md (ten minutes, 3 GB)
 	@PLANS_ROWS=$(ROWS) VECTORS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 120m -run "TestPlans|TestNearest|TestStar" ./test/plans
 
-bench-wire: setup ## what the proxy costs beside PgBouncer (where it is installed) and none; ratios go to docs/explanation/performance.md (four minutes)
+bench-wire: setup ## what standing between costs, beside PgBouncer (where it is installed) and nothing; goes to docs/explanation/performance.md (half an hour)
 	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire
 
 bench-available: setup ## what agents notice of schema changes, SECONDS (60) for each kind, and of slow starts, and what looks at the catalogs cost; goes to docs/explanation/performance.md

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,22 +24,32 @@ import (
 
 // contender is one way to the database.
 type contender struct {
-	name string
-	dsn  string
-	pid  int // of the process between; 0: none
+	name  string
+	dsn   string
+	pid   int  // of the process between; 0: none
+	agent bool // the rule is not in the text: the policy brings it
 }
 
 // password is the superuser's: pgconsent serves no database that lets an owner in without one.
 const password = "measured"
 
+// The contenders' names.
 const (
-	bouncer = "PgBouncer"
-	direct  = "none"
+	direct   = "none"
+	bouncer  = "PgBouncer, session"
+	bouncerT = "PgBouncer, transaction"
+	owner    = "pgconsent, owner"
+	agent    = "pgconsent, agent"
 )
 
-// contenders starts what is compared: PgBouncer in session mode, and two servers, one with the database behind TCP as
-// PgBouncer has it, one behind a unix socket.
-func contenders(t *testing.T, cluster *pgcluster.Cluster) []contender {
+// ways are the contenders that measurements compare.
+type ways struct {
+	all    []contender // the agent with buffered records
+	audits []contender // the agent with records of each mode, named by the mode
+}
+
+// contenders starts what is compared. Everything between reaches the server by its unix socket.
+func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "pgconsent")
@@ -47,21 +58,37 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) []contender {
 	}
 	folder := filepath.Join(dir, "demo")
 	access := demo(t, binary, folder, cluster)
-	owner := parse(t, access.Owner)
-	there := owner.Copy()
-	there.Database = "pgconsent_demo_" + owner.Database // as the demo names it on a server that is not its own
-	list := []contender{{direct, address(there, "127.0.0.1", cluster.Port), 0}}
-	if c, ok := pgbouncer(t, dir, there, cluster.Port); ok {
-		list = append(list, c)
+	login := parse(t, access.Owner)
+	there := login.Copy()
+	there.Database = "pgconsent_demo_" + login.Database // as the demo names it on a server that is not its own
+	var w ways
+	w.all = []contender{{name: direct, dsn: socketAddress(there, cluster)}}
+	for name, mode := range map[string]string{bouncer: "session", bouncerT: "transaction"} {
+		if c, ok := pgbouncer(t, name, mode, there, cluster); ok {
+			w.all = append(w.all, c)
+		}
 	}
-	agent := parse(t, access.Agents["chat"])
-	for _, way := range []struct{ name, host string }{{"TCP", "127.0.0.1"}, {"unix socket", cluster.SocketDir}} {
-		port, pid := serve(t, binary, folder, way.host)
-		list = append(list,
-			contender{"pgconsent, owner, " + way.name, address(owner, "127.0.0.1", port), pid},
-			contender{"pgconsent, agent, " + way.name, address(agent, "127.0.0.1", port), pid})
+	slices.SortStableFunc(w.all[1:], func(a, b contender) int { return strings.Compare(a.name, b.name) })
+	chat := parse(t, access.Agents["chat"])
+	for _, mode := range []string{"off", "buffered", "strict"} {
+		port, pid := serve(t, binary, folder, cluster.SocketDir, mode)
+		c := contender{name: "audit " + mode, dsn: address(chat, "127.0.0.1", port), pid: pid, agent: true}
+		w.audits = append(w.audits, c)
+		if mode == "buffered" {
+			c.name = agent
+			w.all = append(w.all, contender{name: owner, dsn: address(login, "127.0.0.1", port), pid: pid}, c)
+		}
 	}
-	return list
+	return w
+}
+
+// named is the contender of a name; false: it is not there.
+func named(all []contender, name string) (contender, bool) {
+	i := slices.IndexFunc(all, func(c contender) bool { return c.name == name })
+	if i < 0 {
+		return contender{}, false
+	}
+	return all[i], true
 }
 
 // postgres is a server of the measurement's own. It flushes nothing: disks are not what is measured.
@@ -71,7 +98,7 @@ func postgres(t *testing.T) *pgcluster.Cluster {
 	open(t, dir)
 	cluster, err := pgcluster.Start(t.Context(),
 		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, TCP: true, NoSync: true,
-			Settings: map[string]string{"max_connections": "200"}})
+			Settings: map[string]string{"max_connections": "1200"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +137,8 @@ func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) acces
 	return a
 }
 
-// serve starts a server of the demo's configuration with its own address, upstream and records, which are buffered.
-func serve(t *testing.T, binary, folder, upstream string) (port, pid int) {
+// serve starts a server of the demo's configuration with its own address, upstream and records.
+func serve(t *testing.T, binary, folder, upstream, audit string) (port, pid int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "pgconsent.yaml"))
 	if err != nil {
@@ -137,7 +164,7 @@ func serve(t *testing.T, binary, folder, upstream string) (port, pid int) {
 		lines = append(lines, line)
 	}
 	name := "wire-" + p
-	lines = append(lines, "http: { listen: off }", "audit: { mode: buffered, file: "+name+".audit }", "")
+	lines = append(lines, "http: { listen: off }", "audit: { mode: "+audit+", file: "+name+".audit }", "")
 	file := filepath.Join(folder, name+".yaml")
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
@@ -148,8 +175,8 @@ func serve(t *testing.T, binary, folder, upstream string) (port, pid int) {
 	return port, pid
 }
 
-// pgbouncer is left out where it is not installed.
-func pgbouncer(t *testing.T, dir string, owner *pgconn.Config, upstream int) (contender, bool) {
+// pgbouncer starts one in a pool mode. It is left out where it is not installed.
+func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *pgcluster.Cluster) (contender, bool) {
 	t.Helper()
 	path, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -158,14 +185,16 @@ func pgbouncer(t *testing.T, dir string, owner *pgconn.Config, upstream int) (co
 			return contender{}, false
 		}
 	}
+	dir := t.TempDir()
 	listen := free(t)
 	host, port, _ := net.SplitHostPort(listen)
 	users := filepath.Join(dir, "users.txt")
 	config := filepath.Join(dir, "pgbouncer.ini")
-	text := fmt.Sprintf("[databases]\n%s = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = "+
-		"%s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = session\n"+
-		"max_client_conn = 500\ndefault_pool_size = 100\nlog_connections = 0\nlog_disconnections = "+
-		"0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n", owner.Database, upstream, host, port, users)
+	text := fmt.Sprintf("[databases]\n%s = host=%s port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = "+
+		"%s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = %s\n"+
+		"max_client_conn = 2000\ndefault_pool_size = 100\nlog_connections = 0\nlog_disconnections = "+
+		"0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n",
+		owner.Database, cluster.SocketDir, cluster.Port, host, port, users, mode)
 	for file, text := range map[string]string{users: fmt.Sprintf("%q %q\n", owner.User, owner.Password), config: text} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -174,11 +203,12 @@ func pgbouncer(t *testing.T, dir string, owner *pgconn.Config, upstream int) (co
 	arguments := []string{path, config}
 	if os.Geteuid() == 0 { // it refuses to be run by root
 		open(t, dir)
+		open(t, cluster.SocketDir)
 		arguments = []string{"setpriv", "--reuid=nobody", "--clear-groups", path, config}
 	}
 	run(t, arguments[0], arguments[1:]...)
 	n, _ := strconv.Atoi(port)
-	return contender{bouncer, address(owner, host, n), reachable(t, listen)}, true
+	return contender{name: name, dsn: address(owner, host, n), pid: reachable(t, listen)}, true
 }
 
 // open lets others into a folder of the test's.
@@ -262,27 +292,11 @@ func address(c *pgconn.Config, host string, port int) string {
 	return u.String()
 }
 
-// cpu is the CPU time of a process in seconds, its threads together.
-func cpu(t *testing.T, pid int) float64 {
-	t.Helper()
-	if pid == 0 {
-		return 0
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(b), ") ")
-	fields := strings.Fields(after)
-	ticks := 0.0
-	for _, f := range fields[11:13] { // utime, stime: proc(5)
-		n, err := strconv.ParseFloat(f, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return ticks / 100 // USER_HZ, 100 on every architecture that Go knows
+// socketAddress is the server's own address.
+func socketAddress(c *pgconn.Config, cluster *pgcluster.Cluster) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Path: "/" + c.Database,
+		RawQuery: url.Values{"host": {cluster.SocketDir}, "port": {strconv.Itoa(cluster.Port)}, "sslmode": {"disable"}}.Encode()}
+	return u.String()
 }
 
 // connect is a connection of a contender.

@@ -1,27 +1,15 @@
 package wire_test
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-)
-
-const (
-	clients = 8
-	slice   = 2 // seconds of a turn
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
 )
 
 // TestWire is a measurement: WIRE_ROUNDS says how many rounds, WIRE_OUT where the tables go.
@@ -34,216 +22,151 @@ func TestWire(t *testing.T) {
 		t.Skip("CPU time of other processes is read from /proc")
 	}
 	cluster := postgres(t)
-	all := contenders(t, cluster)
-	id, pgbench := visible(t, all), filepath.Join(cluster.Binaries.Dir, "pgbench")
+	w := contenders(t, cluster)
+	m := measurement{t: t, cluster: cluster, rounds: rounds, scripts: scripts(t, w.all)}
 	var out strings.Builder
-	out.WriteString("| between | protocol | CPU for a transaction, µs | CPU / PgBouncer | CPU / PgBouncer at that " +
-		"rate | transactions / PgBouncer | transactions / direct | p99 / PgBouncer |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
-	for _, protocol := range []string{"simple", "prepared"} {
-		for _, line := range small(t, pgbench, all, protocol, "SELECT title FROM memories WHERE id = '"+id+"'", rounds) {
-			out.WriteString(line)
+	for _, part := range []struct {
+		name    string
+		measure func() string
+	}{
+		{"eight", func() string { return m.eight(w.all) }},
+		{"clients", func() string { return m.fewerAndMore(w.all) }},
+		{"audit", func() string { return m.records(w.audits) }},
+		{"idle", func() string { return idle(t, w.all) }},
+		{"streams", func() string { return streamTable(t, w.all, rounds) }},
+	} {
+		if wanted(part.name) {
+			table := part.measure()
+			fmt.Print(table)
+			out.WriteString(table + "\n")
 		}
 	}
-	out.WriteString("\n| between | rows of | bytes per second / direct | CPU / PgBouncer |\n|---|---|---:|---:|\n")
-	for _, size := range []int{10, 1000} {
-		for _, line := range streams(t, all, size, rounds) {
-			out.WriteString(line)
-		}
-	}
-	fmt.Print(out.String())
 	if file := os.Getenv("WIRE_OUT"); file != "" {
 		write(t, file, cluster.Binaries.Version, out.String())
 	}
 }
 
-// visible is the key of a memory that the agent sees.
-func visible(t *testing.T, all []contender) string {
+// wanted tells whether a part is to be measured: WIRE_PARTS names some; empty: all.
+func wanted(part string) bool {
+	parts := os.Getenv("WIRE_PARTS")
+	return parts == "" || strings.Contains(parts, part)
+}
+
+// measurement is of transactions that look up one row by its key.
+type measurement struct {
+	t       *testing.T
+	cluster *pgcluster.Cluster
+	rounds  int
+	scripts map[script]string // files for pgbench
+}
+
+// script is what pgbench sends.
+type script struct {
+	agent bool // without the rule, which the policy brings
+	other bool // with another literal each time
+}
+
+// protocol is a way to send a statement.
+type protocol struct {
+	name, mode string
+	other      bool
+}
+
+// protocols are those that clients use. pgbench calls the modes so.
+var protocols = []protocol{
+	{"simple, equal texts", "simple", false},
+	{"simple, other literals", "simple", true},
+	{"extended, unnamed", "extended", false},
+	{"prepared", "prepared", false},
+}
+
+// byHand is the rule of the world's policy for memories as an application writes it.
+const byHand = " AND m.user_id = '%s' AND NOT EXISTS (SELECT 1 FROM memory_participants x LEFT JOIN people p " +
+	"ON p.id = x.person_id WHERE x.memory_id = m.id AND p.consent_status IS DISTINCT FROM 'granted')"
+
+// scripts writes the statements: the look-up of a memory that the agent sees, with participants.
+func scripts(t *testing.T, all []contender) map[script]string {
 	t.Helper()
-	conn := connect(t, all[len(all)-1])
+	seer, _ := named(all, agent)
+	conn := connect(t, seer)
 	defer func() { _ = conn.Close(context.Background()) }()
-	res := conn.ExecParams(t.Context(), "SELECT id::text FROM memories ORDER BY id LIMIT 1", nil, nil, nil, nil).Read()
+	res := conn.ExecParams(t.Context(), "SELECT m.id::text, m.user_id::text FROM memories m JOIN memory_participants p "+
+		"ON p.memory_id = m.id ORDER BY m.id LIMIT 1", nil, nil, nil, nil).Read()
 	if res.Err != nil || len(res.Rows) != 1 {
 		t.Fatalf("no memory is visible: %v", res.Err)
 	}
-	return string(res.Rows[0][0])
-}
-
-// turn is what one contender did in one round.
-type turn struct{ cpu, tps, p99 float64 }
-
-func small(t *testing.T, pgbench string, all []contender, protocol, sql string, rounds int) []string {
-	t.Helper()
-	script := filepath.Join(t.TempDir(), "script.sql")
-	if err := os.WriteFile(script, []byte(sql+";\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	turns := map[string][]turn{}
-	for round := range rounds {
-		fmt.Printf("wire: %s, round %d of %d\n", protocol, round+1, rounds)
-		for _, c := range all {
-			turns[c.name] = append(turns[c.name], bench(t, pgbench, c, protocol, script, 0))
+	id, user := string(res.Rows[0][0]), string(res.Rows[0][1])
+	dir := t.TempDir()
+	files := map[script]string{}
+	for _, s := range []script{{false, false}, {false, true}, {true, false}, {true, true}} {
+		text := "SELECT m.title FROM memories m WHERE m.id = '" + id + "'"
+		if !s.agent {
+			text += fmt.Sprintf(byHand, user)
 		}
-		// What a process costs depends on how often it sleeps: an agent's server is slower, by the rules of the table.
-		for _, c := range all {
-			if i := slices.IndexFunc(all, func(c contender) bool { return c.name == bouncer }); i >= 0 && isAgent(c) {
-				mine := turns[c.name][round]
-				turns[paced(c)] = append(turns[paced(c)], bench(t, pgbench, all[i], protocol, script, mine.tps))
-			}
+		if s.other {
+			text = "\\set n random(1, 2000000000)\n" + text + " AND :n > 0"
 		}
-	}
-	var lines []string
-	for _, c := range all {
-		ratio := func(than string, of func(turn) float64) string {
-			if len(turns[than]) == 0 {
-				return "–"
-			}
-			var r []float64
-			for i, mine := range turns[c.name] {
-				r = append(r, of(mine)/of(turns[than][i]))
-			}
-			return quartiles(r)
-		}
-		spent, than, pace := "–", "–", "–"
-		if c.pid != 0 {
-			var s []float64
-			for _, mine := range turns[c.name] {
-				s = append(s, mine.cpu*1e6)
-			}
-			spent, than = fmt.Sprintf("%.1f", at(s, 0.5)), ratio(bouncer, func(u turn) float64 { return u.cpu })
-		}
-		if isAgent(c) {
-			pace = ratio(paced(c), func(u turn) float64 { return u.cpu })
-		}
-		tps := func(u turn) float64 { return u.tps }
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", c.name, protocol, spent, than, pace,
-			ratio(bouncer, tps), ratio(direct, tps), ratio(bouncer, func(u turn) float64 { return u.p99 })))
-	}
-	return lines
-}
-
-// paced names the turns of PgBouncer at this contender's rate.
-func paced(c contender) string { return bouncer + " as " + c.name }
-
-func isAgent(c contender) bool { return strings.Contains(c.name, "agent") }
-
-// bench lets pgbench run for a turn, at a rate; 0: as fast as it can.
-func bench(t *testing.T, pgbench string, c contender, protocol, script string, rate float64) turn {
-	t.Helper()
-	prefix := filepath.Join(t.TempDir(), "log")
-	before := cpu(t, c.pid)
-	arguments := []string{"-n", "-f", script, "-M", protocol, "-c", strconv.Itoa(clients), "-j",
-		"1", "-T", strconv.Itoa(slice), "--log", "--log-prefix=" + prefix}
-	if rate > 0 {
-		arguments = append(arguments, "-R", strconv.FormatFloat(rate, 'f', 1, 64))
-	}
-	cmd := exec.Command(pgbench, append(arguments, c.dsn)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", c.name, err, out)
-	}
-	spent := cpu(t, c.pid) - before
-	times := latencies(t, prefix)
-	return turn{cpu: spent / float64(len(times)), tps: float64(len(times)) / slice, p99: at(times, 0.99)}
-}
-
-// latencies are those of all transactions, in microseconds: the third field of each line.
-func latencies(t *testing.T, prefix string) []float64 {
-	t.Helper()
-	files, err := filepath.Glob(prefix + ".*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("pgbench wrote no log (%v)", err)
-	}
-	var times []float64
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
+		files[s] = filepath.Join(dir, fmt.Sprintf("%t-%t.sql", s.agent, s.other))
+		if err := os.WriteFile(files[s], []byte(text+";\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			if fields := strings.Fields(lines.Text()); len(fields) > 2 {
-				us, _ := strconv.ParseFloat(fields[2], 64)
-				times = append(times, us)
+	}
+	return files
+}
+
+// eight measures all that a transaction of eight clients costs.
+func (m *measurement) eight(all []contender) string {
+	out := "Eight clients; CPU time for a transaction in µs:\n\n" +
+		"| protocol | between | transactions per second | / PgBouncer, session | server | process between | client | p50, µs | p99, µs |\n" +
+		"|---|---|---:|---:|---:|---:|---:|---:|---:|\n"
+	for _, p := range protocols {
+		turns := m.rounded(all, p, 8)
+		for _, c := range all {
+			out += turns.line(p, c)
+		}
+	}
+	return out
+}
+
+// fewerAndMore measures transactions of one client and of 32.
+func (m *measurement) fewerAndMore(all []contender) string {
+	out := "| protocol | clients | between | transactions per second | / PgBouncer, session | p50, µs | p99, µs |\n" +
+		"|---|---:|---|---:|---:|---:|---:|\n"
+	for _, clients := range []int{1, 32} {
+		for _, p := range protocols {
+			turns := m.rounded(all, p, clients)
+			for _, c := range all {
+				out += turns.shortLine(p, clients, c)
 			}
 		}
-		_ = f.Close()
-		_ = os.Remove(name)
 	}
-	return times
+	return out
 }
 
-// streams are rows of so many bytes, 64 MiB of them, by COPY.
-func streams(t *testing.T, all []contender, size, rounds int) []string {
-	t.Helper()
-	type turn struct{ rate, cpu float64 }
-	turns := map[string][]turn{}
-	var owners []contender // an agent's COPY is made of other rows
-	for _, c := range all {
-		if !isAgent(c) {
-			owners = append(owners, c)
+// records measures what the records of an agent's statements cost.
+func (m *measurement) records(audits []contender) string {
+	out := "Eight clients of an agent:\n\n| protocol | records | transactions per second | / buffered | process between, µs | p50, µs | p99, µs |\n" +
+		"|---|---|---:|---:|---:|---:|---:|\n"
+	for _, p := range protocols {
+		turns := m.rounded(audits, p, 8)
+		for _, c := range audits {
+			out += turns.auditLine(p, c)
 		}
 	}
-	sql := fmt.Sprintf("COPY (SELECT repeat('x', %d) FROM generate_series(1, %d)) TO STDOUT", size-1, (64<<20)/size)
-	for round := range rounds {
-		fmt.Printf("wire: rows of %d bytes, round %d of %d\n", size, round+1, rounds)
-		for _, c := range owners {
-			conn := connect(t, c)
-			before, began := cpu(t, c.pid), time.Now()
-			if err := stream(t.Context(), conn, sql); err != nil {
-				t.Fatalf("%s: %v", c.name, err)
+	return out
+}
+
+// rounded lets each contender have its turn in each round.
+func (m *measurement) rounded(all []contender, p protocol, clients int) turnsByName {
+	turns := turnsByName{}
+	for round := range m.rounds {
+		fmt.Printf("wire: %s, %d clients, round %d of %d\n", p.name, clients, round+1, m.rounds)
+		for _, c := range all {
+			if c.name == bouncerT && p.mode == "prepared" {
+				continue // before version 1.21 it knows no prepared statements of clients
 			}
-			turns[c.name] = append(turns[c.name], turn{1 / time.Since(began).Seconds(), cpu(t, c.pid) - before})
-			_ = conn.Close(t.Context())
+			turns[c.name] = append(turns[c.name], m.turn(c, p, clients))
 		}
 	}
-	var lines []string
-	for _, c := range owners {
-		var rate, spent []float64
-		for i, mine := range turns[c.name] {
-			rate = append(rate, mine.rate/turns[direct][i].rate)
-			if b := turns[bouncer]; c.pid != 0 && len(b) > 0 {
-				spent = append(spent, mine.cpu/b[i].cpu)
-			}
-		}
-		lines = append(lines, fmt.Sprintf("| %s | %d bytes | %s | %s |\n", c.name, size, quartiles(rate), quartiles(spent)))
-	}
-	return lines
-}
-
-func stream(ctx context.Context, conn *pgconn.PgConn, sql string) error {
-	_, err := conn.CopyTo(ctx, io.Discard, sql)
-	return err
-}
-
-// at is a quantile.
-func at(values []float64, q float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	return s[min(int(q*float64(len(s))), len(s)-1)]
-}
-
-func quartiles(values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f [%.2f–%.2f]", at(values, 0.5), at(values, 0.25), at(values, 0.75))
-}
-
-// write puts the tables between the marks of a file.
-func write(t *testing.T, file, version, tables string) {
-	t.Helper()
-	const begin, end = "<!-- tables: written by make bench-wire -->\n", "<!-- end of tables -->"
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(b), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no marks %q and %q", file, begin, end)
-	}
-	load, _ := os.ReadFile("/proc/loadavg")
-	head := fmt.Sprintf("PostgreSQL %s, %s, %d processors, load average %s, %d clients:\n\n", version, runtime.GOARCH,
-		runtime.NumCPU(), cmp.Or(strings.Split(string(load), " ")[0], "unknown"), clients)
-	if err := os.WriteFile(file, []byte(before+begin+head+tables+"\n"+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return turns
 }

@@ -1,0 +1,54 @@
+package wire_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// idleSessions is how many sessions wait for nothing.
+const idleSessions = 1000
+
+// idle measures the memory that the processes between need for a session that does nothing.
+func idle(t *testing.T, all []contender) string {
+	t.Helper()
+	out := "| between | KiB for an idle session |\n|---|---:|\n"
+	for _, c := range all {
+		if c.pid == 0 {
+			continue
+		}
+		fmt.Printf("wire: %d idle sessions of %s\n", idleSessions, c.name)
+		before := settled(t, c.pid)
+		var open []*pgconn.PgConn
+		for range idleSessions {
+			conn := connect(t, c)
+			if _, err := conn.Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			open = append(open, conn)
+		}
+		after := settled(t, c.pid)
+		for _, conn := range open {
+			_ = conn.Close(context.Background())
+		}
+		out += fmt.Sprintf("| %s | %.1f |\n", c.name, (after-before)/idleSessions/1024)
+		time.Sleep(2 * time.Second) // the server ends their processes
+	}
+	return out
+}
+
+// settled is the memory of a process once it does not get less any more.
+func settled(t *testing.T, pid int) float64 {
+	t.Helper()
+	least := resident(t, pid)
+	for unchanged := 0; unchanged < 5; unchanged++ {
+		time.Sleep(time.Second)
+		if now := resident(t, pid); now < least {
+			least, unchanged = now, 0
+		}
+	}
+	return least
+}

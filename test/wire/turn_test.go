@@ -1,0 +1,157 @@
+package wire_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slice is how long a turn lasts, in seconds.
+const slice = 2
+
+// turn is what one contender did in one round. Times of CPU are seconds for a transaction, latencies microseconds.
+type turn struct{ server, between, client, tps, p50, p99 float64 }
+
+// spent is CPU time in seconds.
+type spent struct{ server, between, client float64 }
+
+// turn lets pgbench run as fast as it can. What the logins take is measured before, and left out.
+func (m *measurement) turn(c contender, p protocol, clients int) turn {
+	t := m.t
+	t.Helper()
+	began := time.Now()
+	logins, _ := m.pgbench(c, p, clients, "-t", "1")
+	seconds := slice + int(time.Since(began).Seconds()+0.9)
+	prefix := filepath.Join(t.TempDir(), "log")
+	all, out := m.pgbench(c, p, clients, "-T", strconv.Itoa(seconds), "--log", "--log-prefix="+prefix)
+	rate := reported.FindSubmatch(out)
+	if rate == nil {
+		t.Fatalf("%s: %s", c.name, out)
+	}
+	tps, _ := strconv.ParseFloat(string(rate[1]), 64)
+	times := latencies(t, prefix)
+	n := float64(len(times))
+	return turn{server: (all.server - logins.server) / n, between: (all.between - logins.between) / n, client: (all.client - logins.client) / n,
+		tps: tps, p50: at(times, 0.5), p99: at(times, 0.99)}
+}
+
+// pgbench runs it, and tells what CPU time everybody took.
+func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ...string) (spent, []byte) {
+	t := m.t
+	t.Helper()
+	file := m.scripts[script{c.agent, p.other}]
+	server, between := serverCPU(t, m.cluster.PID()), cpu(t, c.pid)
+	cmd := exec.Command(filepath.Join(m.cluster.Binaries.Dir, "pgbench"), slices.Concat([]string{"-n", "-f", file, "-M", p.mode,
+		"-c", strconv.Itoa(clients), "-j", "1"}, arguments, []string{c.dsn})...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", c.name, err, out)
+	}
+	return spent{serverCPU(t, m.cluster.PID()) - server, cpu(t, c.pid) - between,
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, out
+}
+
+// reported is the rate in pgbench's report, without the time that the logins take.
+var reported = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
+
+// latencies are those of all transactions, in microseconds: the third field of each line.
+func latencies(t *testing.T, prefix string) []float64 {
+	t.Helper()
+	files, err := filepath.Glob(prefix + ".*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("pgbench wrote no log (%v)", err)
+	}
+	var times []float64
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if fields := strings.Fields(lines.Text()); len(fields) > 2 {
+				us, _ := strconv.ParseFloat(fields[2], 64)
+				times = append(times, us)
+			}
+		}
+		_ = f.Close()
+		_ = os.Remove(name)
+	}
+	return times
+}
+
+// turnsByName are the turns of each contender, in the order of the rounds.
+type turnsByName map[string][]turn
+
+// ratio compares the transactions of a contender with those of another in the same round.
+func (turns turnsByName) ratio(c contender, than string) string {
+	if len(turns[than]) == 0 {
+		return "–"
+	}
+	var r []float64
+	for i, mine := range turns[c.name] {
+		r = append(r, mine.tps/turns[than][i].tps)
+	}
+	return quartiles(r)
+}
+
+// median is that of one figure of a contender's turns.
+func (turns turnsByName) median(c contender, of func(turn) float64) float64 {
+	var values []float64
+	for _, mine := range turns[c.name] {
+		values = append(values, of(mine))
+	}
+	return at(values, 0.5)
+}
+
+func (turns turnsByName) line(p protocol, c contender) string {
+	if len(turns[c.name]) == 0 {
+		return ""
+	}
+	us := func(of func(turn) float64) string { return fmt.Sprintf("%.0f", turns.median(c, of)*1e6) }
+	between := "–"
+	if c.pid != 0 {
+		between = us(func(u turn) float64 { return u.between })
+	}
+	return fmt.Sprintf("| %s | %s | %.0f | %s | %s | %s | %s | %.0f | %.0f |\n", p.name, c.name,
+		turns.median(c, tps), turns.ratio(c, bouncer), us(func(u turn) float64 { return u.server }), between,
+		us(func(u turn) float64 { return u.client }), turns.median(c, p50), turns.median(c, p99))
+}
+
+func (turns turnsByName) shortLine(p protocol, clients int, c contender) string {
+	if len(turns[c.name]) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("| %s | %d | %s | %.0f | %s | %.0f | %.0f |\n", p.name, clients, c.name,
+		turns.median(c, tps), turns.ratio(c, bouncer), turns.median(c, p50), turns.median(c, p99))
+}
+
+func (turns turnsByName) auditLine(p protocol, c contender) string {
+	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, strings.TrimPrefix(c.name, "audit "),
+		turns.median(c, tps), turns.ratio(c, "audit buffered"), turns.median(c, func(u turn) float64 { return u.between })*1e6,
+		turns.median(c, p50), turns.median(c, p99))
+}
+
+func tps(u turn) float64 { return u.tps }
+func p50(u turn) float64 { return u.p50 }
+func p99(u turn) float64 { return u.p99 }
+
+// at is a quantile.
+func at(values []float64, q float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	return s[min(int(q*float64(len(s))), len(s)-1)]
+}
+
+func quartiles(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f [%.2f–%.2f]", at(values, 0.5), at(values, 0.25), at(values, 0.75))
+}
