@@ -1,7 +1,5 @@
 package sqltext
 
-import "google.golang.org/protobuf/proto"
-
 // Parts returns where each statement of a text starts and ends, in bytes; a statement starts behind the semicolon of
 // the one before. It is nil unless each of them parses alone to the tree that it has in the whole text.
 func Parts(text string) [][2]int {
@@ -20,9 +18,7 @@ func Parts(text string) [][2]int {
 		if refused != nil || len(alone.Stmts) != 1 {
 			return nil
 		}
-		StripLocations(alone)
-		StripLocations(raw)
-		if !proto.Equal(alone.Stmts[0], raw) {
+		if !isSame(alone.Stmts[0], raw) {
 			return nil
 		}
 		parts = append(parts, [2]int{start, end})

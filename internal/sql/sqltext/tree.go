@@ -1,6 +1,10 @@
 package sqltext
 
-import "google.golang.org/protobuf/proto"
+import (
+	"reflect"
+
+	"google.golang.org/protobuf/proto"
+)
 
 // Messages calls f for each message directly inside another, in the order of the fields, with the name of the field that
 // holds it. It knows nothing of the grammar, so it passes over no part of it.
@@ -11,19 +15,23 @@ func Messages(m proto.Message, f func(field string, child proto.Message)) {
 		}
 		return
 	}
-	r := m.ProtoReflect()
-	fields := r.Descriptor().Fields()
-	for i := range fields.Len() {
-		field := fields.Get(i)
-		switch {
-		case field.Message() == nil || field.IsMap() || !r.Has(field):
-		case field.IsList():
-			list := r.Get(field).List()
-			for k := range list.Len() {
-				f(string(field.Name()), list.Get(k).Message().Interface())
+	if reflect.ValueOf(m).IsNil() {
+		return
+	}
+	fields, v := fieldsOf(m)
+	for _, field := range fields.messages {
+		switch at := v.Field(field.index); {
+		case field.list:
+			for k := range at.Len() {
+				f(field.name, at.Index(k).Interface().(proto.Message))
+			}
+		case at.IsNil():
+		case field.name == "":
+			if name, child := chosen(at); child != nil {
+				f(name, child)
 			}
 		default:
-			f(string(field.Name()), r.Get(field).Message().Interface())
+			f(field.name, at.Interface().(proto.Message))
 		}
 	}
 }
@@ -84,11 +92,10 @@ func Relations(m proto.Message) (relations []*RangeVar, queries map[string]bool)
 func Count(m proto.Message) (map[string]int, bool) {
 	counts, known := map[string]int{}, true
 	Walk(m, func(m proto.Message) bool {
-		r := m.ProtoReflect()
-		if name := string(r.Descriptor().Name()); name != "Node" {
-			counts[name]++
+		if fields, _ := fieldsOf(m); fields.kind != "Node" {
+			counts[fields.kind]++
 		}
-		known = known && len(r.GetUnknown()) == 0
+		known = known && len(m.ProtoReflect().GetUnknown()) == 0
 		return true
 	})
 	return counts, known
@@ -96,12 +103,10 @@ func Count(m proto.Message) (map[string]int, bool) {
 
 // Content returns the message in a Node, or nil.
 func Content(n *Node) proto.Message {
-	m := n.ProtoReflect()
-	field := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
-	if field == nil {
+	if n == nil || n.Node == nil {
 		return nil
 	}
-	return m.Get(field).Message().Interface()
+	return reflect.ValueOf(n.Node).Elem().Field(0).Interface().(proto.Message)
 }
 
 // Kind returns the parser's name of a node's kind, such as "InsertStmt", or "Node" for an empty one.
@@ -110,5 +115,6 @@ func Kind(n *Node) string {
 	if content == nil {
 		return "Node"
 	}
-	return string(content.ProtoReflect().Descriptor().Name())
+	fields, _ := fieldsOf(content)
+	return fields.kind
 }

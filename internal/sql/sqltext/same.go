@@ -1,0 +1,112 @@
+package sqltext
+
+import (
+	"reflect"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// isSame tells whether two trees are the same, apart from locations, and from how ANDs are nested. A field that this
+// version of the parser does not know makes them differ.
+func isSame(a, b proto.Message) bool {
+	fields, va := fieldsOf(a)
+	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknown(a) || hasUnknown(b) {
+		return false
+	}
+	if and, is := a.(*BoolExpr); is && and.Boolop == AND_EXPR {
+		other := b.(*BoolExpr)
+		return other.Boolop == AND_EXPR && areSameNodes([]*Node{and.Xpr}, []*Node{other.Xpr}) && areSameNodes(conjuncts(and), conjuncts(other))
+	}
+	vb := reflect.ValueOf(b).Elem()
+	for _, i := range fields.scalars {
+		if !va.Field(i).Equal(vb.Field(i)) {
+			return false
+		}
+	}
+	for _, i := range fields.scalarLists {
+		la, lb := va.Field(i), vb.Field(i)
+		if la.Len() != lb.Len() {
+			return false
+		}
+		for k := range la.Len() {
+			if !la.Index(k).Equal(lb.Index(k)) {
+				return false
+			}
+		}
+	}
+	for _, field := range fields.messages {
+		if !isSameField(field, va.Field(field.index), vb.Field(field.index)) {
+			return false
+		}
+	}
+	return true
+}
+
+func isSameField(field messageField, a, b reflect.Value) bool {
+	switch {
+	case field.list:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for k := range a.Len() {
+			if !isSamePointer(a.Index(k), b.Index(k)) {
+				return false
+			}
+		}
+		return true
+	case field.name != "":
+		return isSamePointer(a, b)
+	case a.IsNil() || b.IsNil():
+		return a.IsNil() && b.IsNil()
+	}
+	// One of several: wrapped in a struct of its own for each.
+	wa, wb := a.Elem(), b.Elem()
+	if wa.Type() != wb.Type() {
+		return false
+	}
+	ca, cb := wa.Elem().Field(0), wb.Elem().Field(0)
+	if ca.Kind() == reflect.Pointer {
+		return isSamePointer(ca, cb)
+	}
+	return ca.Equal(cb)
+}
+
+func isSamePointer(a, b reflect.Value) bool {
+	if a.IsNil() || b.IsNil() {
+		return a.IsNil() && b.IsNil()
+	}
+	return isSame(a.Interface().(proto.Message), b.Interface().(proto.Message))
+}
+
+func hasUnknown(m proto.Message) bool { return len(m.ProtoReflect().GetUnknown()) > 0 }
+
+// conjuncts are the conditions of an AND, and of the ANDs inside it.
+func conjuncts(and *BoolExpr) []*Node {
+	var out []*Node
+	for _, n := range and.Args {
+		if isAnd(n) && !hasUnknown(n) && !hasUnknown(n.GetBoolExpr()) && n.GetBoolExpr().Xpr == nil {
+			out = append(out, conjuncts(n.GetBoolExpr())...)
+		} else {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func isAnd(n *Node) bool { return n.GetBoolExpr().GetBoolop() == AND_EXPR && n.GetBoolExpr() != nil }
+
+func areSameNodes(a, b []*Node) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] == nil || b[i] == nil {
+			if a[i] != b[i] {
+				return false
+			}
+		} else if !isSame(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
