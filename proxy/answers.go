@@ -40,8 +40,9 @@ type answers struct {
 // messageTail is the part of a message in progress that has not arrived yet.
 type messageTail struct {
 	bytes   int
-	columns int  // the number of columns of the last RowDescription
-	skip    bool // the message is not relayed
+	columns int    // the number of columns of the last RowDescription
+	skip    bool   // the message is not relayed
+	inPlace []byte // what is relayed in its place; nil: nothing
 }
 
 // relayAnswers runs until the session is over. What it returns is the reason for the end, nil if the client was told.
@@ -172,7 +173,7 @@ func (o *answers) isReadWhole(typ byte) bool {
 			return false
 		}
 		q, ok := e.(*queryEntry)
-		return ok && q.steps != nil || e.exec().completion() != nil
+		return ok && (q.steps != nil || q.runsCached()) || e.exec().completion() != nil
 	}
 	return false
 }
@@ -215,6 +216,7 @@ func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Err
 	if o.tail.skip {
 		o.drop(n)
 		o.out, o.cut.err = append(o.out, o.cut.err...), nil
+		o.out, o.tail.inPlace = append(o.out, o.tail.inPlace...), nil
 	} else {
 		o.pass(n)
 	}

@@ -11,6 +11,8 @@ type bindEntry struct {
 
 	portal    *portal // the portal that Bind makes; nil if Bind is refused, or is a message of the proxy
 	statement string  // the client's name of the statement that Bind binds
+
+	cached *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
 }
 
 func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
@@ -35,7 +37,7 @@ func (r *requests) bind(body []byte) error {
 		r.refuse(e, longNameError(), nil, nil)
 		return nil
 	}
-	st, err := r.ledger.statement(name, r.group.number, r.flush)
+	st, err := r.statement(name)
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,7 @@ func (r *requests) bind(body []byte) error {
 		}
 	}
 	r.group.ended = false
-	v, upstream, ok := r.statementForBind(e, st, name, rest)
+	v, ok = r.statementForBind(e, st, rest)
 	if !ok {
 		return nil
 	}
@@ -74,9 +76,13 @@ func (r *requests) bind(body []byte) error {
 		p.formats = resultFormats(rest)
 	}
 	r.ledger.addPendingPortal(portalName, p)
+	if err := r.prepareNamed(v); err != nil {
+		return err
+	}
 	if v.HasHardenedPlan() {
 		r.hardenPlan()
 	}
+	upstream := r.prepareForBind(e, st, name, v)
 	start := len(r.batch.out)
 	e.verdict, e.portal, e.statement = v, p, name
 	e.name, e.upstream = portalName, verdict.UpstreamName(portalName)
@@ -86,38 +92,48 @@ func (r *requests) bind(body []byte) error {
 	return nil
 }
 
-// statementForBind is the verdict and the server's name of the statement that a Bind with these values binds. A text
-// that depends on the form of values which are others is replaced by one that does not: see [plainName]. It is false
-// where e is refused.
-func (r *requests) statementForBind(e *bindEntry, st *statement, name string, rest []byte) (
-	v *verdict.Verdict, upstream string, ok bool) {
+// statementForBind is the verdict on the statement that a Bind with these values binds. A text that depends on the form
+// of values which are others is replaced by one that does not: see [requests.prepareForBind]. It is false where e is
+// refused.
+func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v *verdict.Verdict, ok bool) {
 	v = st.verdict
 	if v.NeedsValueCheck {
 		values, _, ok := bindValues(rest)
 		if !ok {
 			r.invalid(e)
-			return nil, "", false
+			return nil, false
 		}
 		if checked := r.decider.CheckValues(v, values); !checked.Allowed() {
 			r.refuse(e, checked.Refusal, checked, r.decider.Record(checked))
-			return nil, "", false
+			return nil, false
 		}
 	}
 	fits, ok := valuesFit(v, rest)
 	switch {
 	case !ok:
 		r.invalid(e)
-		return nil, "", false
+		return nil, false
 	case fits:
-		if name != "" {
-			r.seal.preparedRuns++
-		}
-		return v, verdict.UpstreamName(name), true
+		return v, true
 	}
 	if v = r.decider.ByRowSecurity(r.ctx, v, parameterTypes(st.types)); !v.Allowed() {
 		r.refuse(e, v.Refusal, v, r.decider.Record(v))
-		return nil, "", false
+		return nil, false
 	}
-	r.prepareOwn(plainName, v.Text, st.types)
-	return v, plainName, true
+	return v, true
+}
+
+// prepareForBind is the server's name of the statement that e binds by the verdict v. Where that is not the one that the
+// client has prepared, it is prepared as [plainName].
+func (r *requests) prepareForBind(e *bindEntry, st *statement, name string, v *verdict.Verdict) string {
+	if v != st.verdict {
+		r.prepareOwn(plainName, v.Text, st.types)
+		return plainName
+	}
+	upstream, used := r.upstreamStatement(st, name, v)
+	e.cached = used
+	if upstream != "" {
+		r.seal.preparedRuns++
+	}
+	return upstream
 }

@@ -33,6 +33,9 @@ func (r *requests) closeNamed(body []byte) {
 	}
 	e := &closeEntry{object: object}
 	e.name, e.upstream = name, verdict.UpstreamName(name)
+	if object == 'S' {
+		r.noteClose(name, false, r.group.number)
+	}
 	start := len(r.batch.out)
 	r.batch.out = appendClose(r.batch.out, object, e.upstream)
 	r.batch.add(start, e)

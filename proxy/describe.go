@@ -12,6 +12,8 @@ type describeEntry struct {
 
 	object     byte // 'S' for a statement, 'P' for a portal
 	parameters bool // ParameterDescription has come
+
+	cached *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
 }
 
 func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
@@ -40,7 +42,7 @@ func (r *requests) describe(body []byte) error {
 		return nil
 	}
 	e := &describeEntry{object: object}
-	v, err := r.describedVerdict(object, name)
+	v, st, err := r.described(object, name)
 	if err != nil {
 		return err
 	}
@@ -60,26 +62,33 @@ func (r *requests) describe(body []byte) error {
 	if v.HardenBeforeParse && object == 'S' { // the server may parse it again
 		r.hardenPlan()
 	}
-	start := len(r.batch.out)
+	if err := r.prepareNamed(v); err != nil {
+		return err
+	}
 	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
+	if st != nil {
+		e.upstream, e.cached = r.upstreamStatement(st, name, v)
+	}
+	start := len(r.batch.out)
 	r.batch.out = appendDescribe(r.batch.out, object, e.upstream)
 	r.snapshots.need(e)
 	r.batch.add(start, e)
 	return nil
 }
 
-// describedVerdict is the verdict on what a Describe asks about; nil if there is nothing of that name.
-func (r *requests) describedVerdict(object byte, name string) (*verdict.Verdict, error) {
+// described is the verdict on what a Describe asks about, nil if there is nothing of that name; and the statement, if it
+// asks about one.
+func (r *requests) described(object byte, name string) (*verdict.Verdict, *statement, error) {
 	if object == 'S' {
-		st, err := r.ledger.statement(name, r.group.number, r.flush)
+		st, err := r.statement(name)
 		if err != nil || st == nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return st.verdict, nil
+		return st.verdict, st, nil
 	}
 	p, err := r.portal(name)
 	if err != nil || p == nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p.verdict, nil
+	return p.verdict, nil, nil
 }

@@ -73,6 +73,9 @@ func (r *requests) execute(body []byte) error {
 		r.refuse(e, refused, v, nil)
 		return nil
 	}
+	if err := r.prepareNamed(v); err != nil {
+		return err
+	}
 	r.stageExecute(e, p, v, &n, name, rows)
 	return nil
 }
@@ -82,6 +85,7 @@ func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, 
 	if which, any := hardenedStatements(v, n.runs); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
 		r.hardenPlan()
 	}
+	r.noteEffects(v, n.runs, r.group.number)
 	start := len(r.batch.out)
 	e.name, e.upstream = name, verdict.UpstreamName(name)
 	r.batch.out = appendExecute(r.batch.out, e.upstream, rows)

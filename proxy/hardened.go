@@ -132,6 +132,7 @@ func (e *queryEntry) withoutSettings(position int) int {
 
 // hardenPlan stages messages that give the statements behind them a hardened plan.
 func (r *requests) hardenPlan() {
+	r.planHardened = true
 	r.prepareOwn(hardenName, verdict.HardenedPlanCall, noTypes)
 	// Bind plans it, and planning sets it: an Execute would show in the answers.
 	r.stageOwn(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))

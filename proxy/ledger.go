@@ -85,6 +85,9 @@ func (l *ledger) push(entries []entry) (skipped []entry, ok bool) {
 	}
 	l.timer.begin()
 	for _, e := range entries {
+		if q, ok := e.(*queryEntry); ok && q.cached != nil && !q.runsCached() {
+			l.cache.fail(q.cached)
+		}
 		_, isSync := e.(*syncEntry)
 		if l.skipping && !isSync {
 			e.base().code, e.base().over = l.skipCode, true
@@ -146,8 +149,11 @@ func (l *ledger) fail(code sqlstate.Code) []entry {
 	l.claims.failed = true
 	l.change.Broadcast()
 	if e.endsWithReady() {
-		if _, isQuery := e.(*queryEntry); isQuery {
+		if q, isQuery := e.(*queryEntry); isQuery {
 			l.dropStatement("")
+			if q.cached != nil {
+				l.cache.fail(q.cached)
+			}
 		}
 		return nil
 	}

@@ -138,6 +138,12 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				} else if e.Kind = verdict.ChangesGUC; strings.Contains(upper, "DEFAULT") {
 					e.SnapshotHold = verdict.SessionHoldsSnapshot
 				}
+			case strings.HasPrefix(upper, "SET "), strings.HasPrefix(upper, "RESET ") && upper != "RESET ALL":
+				words := strings.Fields(strings.ToLower(t))
+				e.Kind, e.Name = verdict.ChangesGUC, words[1]
+				if e.Name == "local" || e.Name == "session" {
+					e.Name = words[2]
+				}
 			case upper == "RESET ALL":
 				e.Kind, e.Reads, e.CommandTag, t = verdict.ResetsSettings, true, "RESET", verdict.ResetSettings
 			case strings.HasPrefix(upper, "LISTEN "):
@@ -152,6 +158,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				e.Reads = true
 			}
 			texts = append(texts, t)
+			v.CallsSetConfig = v.CallsSetConfig || strings.Contains(t, "set_config")
 			if strings.TrimSpace(t) != "" {
 				e.Returns = true
 				v.Effects = append(v.Effects, e)
@@ -330,7 +337,8 @@ func stored(password string) scram.StoredCredentials {
 }
 
 func (p *proxied) upstream() Upstream {
-	return Upstream{Network: "unix", Address: filepath.Join(p.db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", p.db.Port))}
+	return Upstream{Network: "unix", Address: filepath.Join(p.db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", p.db.Port)),
+		KeepHeap: 1 << 20, StatementCache: 20, CacheEagerly: true}
 }
 
 func (p *proxied) Route(user, database string) Route {

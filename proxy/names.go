@@ -1,6 +1,10 @@
 package proxy
 
-import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
 
 // The bounds of what a session may keep prepared.
 const (
@@ -15,7 +19,12 @@ type statement struct {
 	verdict *verdict.Verdict // only the goroutine that handles the client's messages uses the verdict
 	weight  int              // what it counts against maxStatementBytes
 	group   uint64           // the group of its Parse, or of the Execute of its PREPARE
-	types   []byte           // the types that its Parse declared for parameters, if its text depends on their values
+	types   []byte           // the types that its Parse declared for parameters, if it may have to be parsed once more
+	cached  *cachedStatement // the statement on the server, if the proxy keeps it prepared; nil: the client's own
+
+	// Of the goroutine that handles the client's messages alone.
+	closing  bool   // the client has sent a Close for it
+	closedIn uint64 // the group of that
 }
 
 // noGroup is the group of what a Query does: its failure makes the server skip nothing, so what it makes is certain
@@ -55,6 +64,7 @@ type names struct {
 	portals           map[string]*portal
 	pendingStatements map[string]*statement // the statements of the last Parse or PREPARE in flight, by name
 	pendingPortals    map[string]*portal    // the portals of the last Bind or DECLARE in flight, by name
+	cache             statementCache        // the statements that the proxy keeps prepared
 	statementBytes    int                   // the weight of all statements, pending ones included
 }
 
@@ -109,6 +119,9 @@ func (n *names) removePendingPortal(name string, p *portal) {
 // confirm applies a Parse, Bind or Close that the server has confirmed.
 func (n *names) confirm(e entry) {
 	n.removePending(e)
+	if p, ok := e.(*parseEntry); ok && p.cached != nil {
+		n.cache.confirm(p.cached)
+	}
 	if e.base().own {
 		return
 	}
@@ -165,8 +178,22 @@ func (n *names) undo(e entry) {
 // skip applies that the server did not look at e.
 func (n *names) skip(e entry) {
 	n.removePending(e)
-	if p, ok := e.(*parseEntry); ok && p.statement != nil {
-		n.statementBytes -= p.statement.weight
+	switch e := e.(type) {
+	case *parseEntry:
+		if e.statement != nil {
+			n.statementBytes -= e.statement.weight
+		}
+		if e.cached != nil {
+			n.cache.fail(e.cached)
+		}
+	case *queryEntry:
+		if e.cached != nil {
+			n.cache.fail(e.cached)
+		}
+	case *closeEntry:
+		if e.own && strings.HasPrefix(e.upstream, cachedPrefix) {
+			n.cache.leftovers = append(n.cache.leftovers, e.upstream)
+		}
 	}
 }
 

@@ -12,28 +12,42 @@ type parseEntry struct {
 	entryBase
 
 	statement *statement // the statement that Parse makes; nil if Parse is refused, or is a message of the proxy
+
+	cached  *cachedStatement // the statement is one that the proxy keeps prepared; nil: it is not
+	byClose bool             // it was prepared before, and a Close of nothing stands for the Parse
 }
 
 func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }
 
 func (e *parseEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
-	if typ != '1' { // ParseComplete
+	if e.byClose && typ == '3' { // CloseComplete
+		o.tail.skip, o.tail.inPlace = true, parseComplete
+		o.succeed()
+		return true, nil
+	}
+	if typ != '1' || e.byClose { // ParseComplete
 		return false, nil
 	}
 	o.succeed()
 	return true, nil
 }
 
+var parseComplete = []byte{'1', 0, 0, 0, 4}
+
 // parse stages a Parse.
-func (r *requests) parse(body []byte) {
+func (r *requests) parse(body []byte) error {
 	name, text, types, ok := decodeParse(body)
 	if !ok {
 		r.invalid(&describeEntry{object: 'S'})
-		return
+		return nil
 	}
 	if len(name) > maxName {
 		r.refuse(&describeEntry{object: 'S'}, longNameError(), nil, nil)
-		return
+		return nil
+	}
+	taken, err := r.takenBy(name)
+	if err != nil {
+		return err
 	}
 	v := r.decider.Decide(r.ctx, text, verdict.Extended)
 	if declared := parameterTypes(types); v.Allowed() && len(declared) > 0 {
@@ -41,7 +55,7 @@ func (r *requests) parse(body []byte) {
 	}
 	if isUnusable(v) {
 		r.invalid(&describeEntry{object: 'S'})
-		return
+		return nil
 	}
 	e := &parseEntry{}
 	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
@@ -61,10 +75,20 @@ func (r *requests) parse(body []byte) {
 		start := len(r.batch.out)
 		r.batch.out = e.appendRefused(r.batch.out)
 		r.batch.add(start, e)
-		return
+		return nil
 	}
 	e.statement = st
+	free := name == "" || r.ledger.isFree(name)
 	r.ledger.addPendingStatement(name, st)
+	if err := r.prepareNamed(v); err != nil {
+		return err
+	}
+	if taken != nil {
+		r.prepareOwn(e.upstream, onlyThere, noTypes)
+	}
+	if free && r.stageCachedParse(e, st, types) {
+		return nil
+	}
 	r.snapshots.need(e)
 	if v.HardenBeforeParse {
 		r.hardenPlan()
@@ -76,4 +100,5 @@ func (r *requests) parse(body []byte) {
 	}
 	r.batch.out = appendParse(r.batch.out, e.upstream, sent, types)
 	r.batch.add(start, e)
+	return nil
 }

@@ -13,6 +13,10 @@ type queryEntry struct {
 	insertedTexts      []insertedText // where these settings stand in the text
 	steps              *queryInSteps  // it goes in steps; nil: as one message
 
+	// The statement that it runs, which the proxy keeps prepared; nil: the text is sent.
+	cached          *cachedStatement
+	commandComplete []byte // of the cached statement, until the server has committed it
+
 	// Set while the answers come, by the goroutine that reads them.
 	// the number of settings of a hardened plan that the server has yet to answer before the next statement
 	settings    int
@@ -27,6 +31,9 @@ func (e *queryEntry) answer(o *answers, typ byte, length int) (known bool, err *
 	if e.steps == nil && e.settings > 0 && typ == 'C' {
 		e.settings--
 		o.tail.skip = true
+		return true, nil
+	}
+	if e.runsCached() && e.answerCached(o, typ) {
 		return true, nil
 	}
 	if e.steps != nil {
@@ -89,6 +96,9 @@ func (r *requests) query(body []byte) error {
 		r.refuse(e, queryBehindExecuteError(), v, nil)
 		return nil
 	}
+	if err := r.prepareNamedFirst(v); err != nil {
+		return err
+	}
 	r.snapshots.noteHolds(v)
 	n, refused, err := r.resolveNames(v, noGroup)
 	if err != nil {
@@ -133,7 +143,13 @@ func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) er
 	r.snapshots.need(e)
 	r.snapshots.use(&e.execution)
 	r.snapshots.addCursors(e, n)
-	r.batch.out = appendQuery(r.batch.out, text)
+	r.noteEffects(v, n.runs, noGroup)
+	if b := r.cachedQuery(e); b != nil {
+		start = len(r.batch.out)
+		r.batch.out = append(r.batch.out, b...)
+	} else {
+		r.batch.out = appendQuery(r.batch.out, text)
+	}
 	r.batch.add(start, e)
 	r.group.executes, r.group.ended = 0, false
 	if hasCopyIn(v) {

@@ -20,6 +20,9 @@ type requests struct {
 	snapshots snapshotState
 	foreign   foreignReads
 
+	settingsChanged bool // the transaction may have changed settings that texts are parsed by
+	planHardened    bool // the settings of a hardened plan may apply in the transaction
+
 	claimsUnknown bool  // the text at hand runs with claims that are not known
 	copyFrom      entry // a COPY FROM STDIN that is about to be sent
 	barrier       entry // must be answered before anything else is sent
@@ -29,6 +32,9 @@ type requests struct {
 // messageGroup is what the client has sent since its last Sync.
 type messageGroup struct {
 	number    uint64 // counts Syncs
+	begun     bool   // it has a message
+	alone     bool   // its message is a Query, and there was none before it
+	usesCache bool   // statements may be those that are kept prepared: see [requests.beginGroup]
 	executes  int    // its Execute messages; a Query ends the count as well
 	endsTx    bool   // its last message ends the transaction
 	ended     bool   // its last Execute ends the transaction, and no portal was bound since
@@ -161,12 +167,17 @@ func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
 	if refused, err := r.beginBehindEnd(typ); refused || err != nil {
 		return false, err
 	}
+	if !r.group.begun {
+		r.beginGroup()
+		r.group.alone = typ == 'Q'
+	}
 	switch typ {
 	case 'Q':
 		err = r.query(body)
 		r.ledger.dropUnnamedPortal()
+		r.group.begun, r.group.alone = false, false
 	case 'P':
-		r.parse(body)
+		err = r.parse(body)
 	case 'B':
 		err = r.bind(body)
 	case 'D':

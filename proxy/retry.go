@@ -134,9 +134,9 @@ type retriedAnswer struct {
 	err     []byte // the error that it would be
 }
 
-// repeats tells whether the messages whose error f is are to be sent once more. Then the caller has the turn.
-func (o *answers) repeats(e entry, f *fields) bool {
-	if !isStale(e, f) || f.fatal() || o.retriedAnswer.others || o.cut.of != nil || !o.retry.takeSoon() {
+// repeats tells whether the messages whose error f is can be sent once more. Then the caller has the turn.
+func (o *answers) repeats(f *fields) bool {
+	if f.fatal() || o.retriedAnswer.others || o.cut.of != nil || !o.retry.takeSoon() {
 		return false
 	}
 	if !o.retry.canRepeat() || !o.ledger.startRetry() {

@@ -66,6 +66,16 @@ type Upstream struct {
 	User     string            // the agent role
 	Password string            // the password of the agent role
 	Params   map[string]string // settings that no client can change
+
+	// KeepHeap is how many bytes of memory the server's process of a session keeps once it had them, instead of returning
+	// them to its kernel after each statement; 0: as its C library does by itself.
+	KeepHeap int
+
+	// StatementCache is how many statements of a session the proxy keeps prepared; 0: none.
+	StatementCache int
+
+	// CacheEagerly keeps a statement prepared from its first coming on, not from its second: for tests.
+	CacheEagerly bool
 }
 
 // SessionInfo is what enforcement learns of a session that starts.

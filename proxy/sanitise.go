@@ -216,6 +216,9 @@ func clientNames(e entry, code sqlstate.Code, message string) string {
 	message = clientName(message, e.base().name)
 	if b, ok := e.(*bindEntry); ok {
 		message = clientName(message, b.statement)
+		if b.cached != nil {
+			message = strings.ReplaceAll(message, `"`+b.cached.name+`"`, `"`+b.statement+`"`)
+		}
 	}
 	x := e.exec()
 	if x == nil || x.verdict == nil {

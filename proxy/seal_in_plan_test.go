@@ -37,6 +37,7 @@ func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
 	var due atomic.Bool
 	p.edit = func(r *Route) {
 		open := r.Open
+		r.Upstream.StatementCache = 0 // what it keeps is prepared by a name
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := open(ctx, info)
 			return &renewing{d.(*judge), &due}, err

@@ -42,6 +42,7 @@ func newSession(c *conn, d verdict.Decider, server *pgconn.HijackedConn, u Upstr
 		ledger:         newLedger(),
 		implicitBlocks: majorVersion(server.ParameterStatuses["server_version"]) >= 18,
 	}
+	s.ledger.cache.most, s.ledger.cache.eager = u.StatementCache, u.CacheEagerly
 	s.requests = newRequests(s)
 	s.retry.turn = make(chan struct{}, 1)
 	s.retry.leave()

@@ -32,6 +32,9 @@ func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Erro
 	case 'S': // ParameterStatus
 		name, _, ok := cString(body)
 		passes = ok && more == 0 && isReported(name)
+		if !settingsBesidePlans[name] {
+			o.ledger.dropAllCached()
+		}
 		o.retriedAnswer.others = o.retriedAnswer.others || passes
 	case 'Z': // ReadyForQuery
 		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
@@ -78,8 +81,12 @@ func (o *answers) takeCommandComplete(message []byte) ([]byte, *sqlstate.Error) 
 	if q, ok := o.current().(*queryEntry); ok && q.steps != nil {
 		return o.stepCompleted(q, message)
 	}
+	q, _ := o.current().(*queryEntry)
 	if err := o.answer('C', length); err != nil || o.tail.skip {
 		return nil, err
+	}
+	if q != nil && q.runsCached() { // PostgreSQL commits a Query before it says that it is complete
+		q.commandComplete, message = message, nil
 	}
 	return message, nil
 }
@@ -92,6 +99,8 @@ func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) 
 	}
 	if q, ok := e.(*queryEntry); ok && q.steps != nil && q.code == "" {
 		o.insert(q.steps.last)
+	} else if ok && q.runsCached() && q.code == "" {
+		o.insert(q.commandComplete)
 	}
 	if o.noticer != nil {
 		if text := o.noticer.Notice(); text != "" {
@@ -178,8 +187,13 @@ func (o *answers) takeError(body []byte) ([]byte, *sqlstate.Error) {
 	if f.message == outOfTime && f.code() == sqlstate.SerializationFailure {
 		o.ledger.sealOutOfTime()
 	}
+	isOfCache := isCacheError(e, &f)
 	put, code := f.forClient(e)
-	if o.repeats(e, &f) {
+	if isOfCache {
+		o.ledger.dropAllCached()
+		put, code = encodeError(nil, "ERROR", decidedBeforeError()), sqlstate.SerializationFailure
+	}
+	if (isOfCache || isStale(e, &f)) && o.repeats(&f) {
 		o.retract()
 		o.retriedAnswer.pending, o.retriedAnswer.err, put = true, put, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,13 @@ var reach = dialer.DialContext
 // maxServerLogin bounds one message of the server while logging in.
 const maxServerLogin = 1 << 20
 
+// heapQuery makes a server's process keep memory. With glibc, a large piece of memory that is freed raises the size up to
+// which a process keeps free memory at the end of its heap (M_MMAP_THRESHOLD in mallopt(3)), for as long as it lives.
+// Before that it returns the memory of each plan to the kernel, and asks for it again with the next statement.
+func heapQuery(bytes int) string {
+	return "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', " + strconv.Itoa(bytes) + "))"
+}
+
 // startTimeQuery identifies the server: one that was restarted, or another one at the same address, has another start
 // time.
 const startTimeQuery = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
@@ -41,8 +49,12 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	if err != nil {
 		return nil, "", loginFailed(err)
 	}
-	answer, err := pc.Exec(ctx, startTimeQuery).ReadAll()
-	if err != nil || len(answer) != 1 || len(answer[0].Rows) != 1 {
+	text := startTimeQuery
+	if u.KeepHeap > 0 {
+		text += "; " + heapQuery(u.KeepHeap)
+	}
+	answer, err := pc.Exec(ctx, text).ReadAll()
+	if err != nil || len(answer) == 0 || len(answer[0].Rows) != 1 {
 		_ = pc.Close(ctx)
 		return nil, "", unreachable(err)
 	}

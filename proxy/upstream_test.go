@@ -26,7 +26,7 @@ import (
 // Whatever a client sends, and whatever is decided: nothing goes upstream that is not decided by then, recorded, and of
 // the rights that the seal vouches for.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
-	w := &watched{t: t, decided: map[int]*decided{}}
+	w := &watched{t: t, decided: map[int]*decided{}, ids: map[sentText]int{}, cached: map[string]*decided{}}
 	p := start(t)
 	w.listen(p.upstream().Address)
 	p.edit = func(r *Route) {
@@ -37,7 +37,7 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		open := r.Open
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := open(ctx, info)
-			return &moody{judge: d.(*judge), w: w, random: rand.New(rand.NewPCG(w.seed, 11))}, err
+			return &moody{judge: d.(*judge), w: w, random: rand.New(rand.NewPCG(w.seed, 11)), repeats: rand.New(rand.NewPCG(w.seed, 13))}, err
 		}
 	}
 	for seed := range conversations(30) {
@@ -47,13 +47,19 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		for i, round := range script {
 			script[i] = slices.Insert(round, r.IntN(len(round)+1), pgx3.FrontendMessage(&pgx3.FunctionCall{Function: 77}))
 		}
+		// Each third round is answered before the next: only then statements are found prepared.
+		var again [][]pgx3.FrontendMessage
+		for range 3 {
+			again = append(again, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil, []pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
+		}
+		converse(t, p.raw(t), again)
 		converse(t, p.raw(t), script)
 		if t.Failed() {
 			t.Fatalf("seed %d\n%s", seed, written(script))
 		}
 	}
 	for what, n := range map[string]int{"executions": w.executions, "uses": w.uses, "refused uses": w.stale,
-		"refused records": w.unrecorded, "seals": w.seals} {
+		"refused records": w.unrecorded, "seals": w.seals, "cached queries": w.cachedQueries, "uses of the cache": w.cachedBinds} {
 		if n < 5 {
 			t.Errorf("%d %s", n, what)
 		}
@@ -68,11 +74,21 @@ type watched struct {
 
 	mu      sync.Mutex
 	decided map[int]*decided
-	rights  uint64 // in force
-	sealed  uint64 // the server has been told
+	ids     map[sentText]int    // what was decided last on a text
+	cached  map[string]*decided // the statements that the proxy keeps prepared, by their names
+	inQuery bool                // the messages of a Query that runs one of them are going by
+	rights  uint64              // in force
+	sealed  uint64              // the server has been told
 
 	released, executions, unrecorded int // executions: that went upstream
 	agreed, uses, stale, seals       int // uses of what was prepared, and how often it was asked about them
+	cachedQueries, cachedBinds       int
+}
+
+// sentText is a text, and how the client sends it.
+type sentText struct {
+	text     string
+	protocol verdict.Protocol
 }
 
 // decided is a text that was allowed.
@@ -81,14 +97,16 @@ type decided struct {
 	released int // of its records
 	queried  int
 	rights   uint64
+	simple   bool
 }
 
 // moody allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may be of
 // new rights.
 type moody struct {
 	*judge
-	w      *watched
-	random *rand.Rand
+	w       *watched
+	random  *rand.Rand
+	repeats *rand.Rand // whether a text that came before is the same again
 }
 
 func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
@@ -105,14 +123,23 @@ func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
-	id := len(m.w.decided)
+	sent := sentText{text, p}
+	id, again := m.w.ids[sent]
+	if again = again && m.w.decided[id] != nil && m.repeats.IntN(2) == 0; !again {
+		id = len(m.w.decided)
+	}
+	m.w.ids[sent] = id
 	m.prefix = fmt.Sprintf("/*id %06d*/", id)
 	v := m.judge.Decide(ctx, text, p)
 	v.Rights, v.Detail = m.w.rights, id
 	if ends(text) {
 		v.Rights = math.MaxUint64
 	}
-	m.w.decided[id] = &decided{text: text, rights: v.Rights}
+	if again {
+		m.w.decided[id].rights = v.Rights
+		return v
+	}
+	m.w.decided[id] = &decided{text: text, rights: v.Rights, simple: p == verdict.Simple}
 	if m.random.IntN(12) == 0 && !ends(text) {
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused")
 	}
@@ -227,22 +254,15 @@ func (w *watched) look(typ byte, body []byte) {
 	wrong := func(format string, args ...any) {
 		w.t.Errorf("%c %q went upstream: %s", typ, body, fmt.Sprintf(format, args...))
 	}
-	own := func(name string) bool { return name == sealName || strings.HasPrefix(name, "denied_") }
+	own := func(name string) bool {
+		return name == sealName || strings.HasPrefix(name, "denied_") || strings.HasPrefix(name, cachedPrefix) || name == absentName
+	}
 	name := func(name string) {
 		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !own(name) {
 			wrong("the name is the client's")
 		}
 	}
-	text := func(text string) *decided {
-		m := tagged.FindStringSubmatch(text)
-		if m == nil {
-			if !strings.Contains(text, "denied_") && text != sealText && text != startTimeQuery {
-				wrong("nobody decided it")
-			}
-			return nil
-		}
-		id, _ := strconv.Atoi(m[1])
-		d := w.decided[id]
+	check := func(d *decided) {
 		switch upper := ""; {
 		case d == nil:
 			wrong("it was refused")
@@ -252,6 +272,18 @@ func (w *watched) look(typ byte, body []byte) {
 				wrong("it is of rights %d, and the seal of %d", d.rights, w.sealed)
 			}
 		}
+	}
+	text := func(text string) *decided {
+		m := tagged.FindStringSubmatch(text)
+		if m == nil {
+			if !strings.Contains(text, "denied_") && text != sealText && text != onlyThere && text != startTimeQuery+"; "+heapQuery(1<<20) {
+				wrong("nobody decided it")
+			}
+			return nil
+		}
+		id, _ := strconv.Atoi(m[1])
+		d := w.decided[id]
+		check(d)
 		return d
 	}
 	use := func() {
@@ -259,21 +291,26 @@ func (w *watched) look(typ byte, body []byte) {
 			wrong("%d uses, and %d were agreed to", w.uses, w.agreed)
 		}
 	}
+	query := func(d *decided) {
+		if d.queried++; d.queried > d.released {
+			wrong("it runs %d times, and has %d records", d.queried, d.released)
+		}
+	}
 	switch typ {
 	case 'Q':
 		var m pgx3.Query
 		_ = m.Decode(body)
 		if d := text(m.String); d != nil {
-			if d.queried++; d.queried > d.released {
-				wrong("it runs %d times, and has %d records", d.queried, d.released)
-			}
+			query(d)
 			w.executions++
 		}
 	case 'P':
 		var m pgx3.Parse
 		_ = m.Decode(body)
 		name(m.Name)
-		text(m.Query)
+		if d := text(m.Query); strings.HasPrefix(m.Name, cachedPrefix) {
+			w.cached[m.Name] = d
+		}
 	case 'B':
 		var m pgx3.Bind
 		_ = m.Decode(body)
@@ -284,14 +321,24 @@ func (w *watched) look(typ byte, body []byte) {
 		}
 		name(m.DestinationPortal)
 		name(m.PreparedStatement)
-		if !own(m.PreparedStatement) {
+		d := w.cached[m.PreparedStatement]
+		switch w.inQuery = d != nil && d.simple; {
+		case w.inQuery:
+			w.cachedQueries++
+			check(d)
+			query(d)
+		case d != nil:
+			w.cachedBinds++
+			check(d)
+			use()
+		case !own(m.PreparedStatement):
 			use()
 		}
 	case 'D':
 		var m pgx3.Describe
 		_ = m.Decode(body)
 		name(m.Name)
-		if !own(m.Name) {
+		if !w.inQuery && (!own(m.Name) || w.cached[m.Name] != nil) {
 			use()
 		}
 	case 'E':
@@ -301,7 +348,9 @@ func (w *watched) look(typ byte, body []byte) {
 		if own(m.Portal) {
 			return
 		}
-		use()
+		if !w.inQuery {
+			use()
+		}
 		if w.executions++; w.executions > w.released {
 			wrong("%d executions, and %d records", w.executions, w.released)
 		}
@@ -309,6 +358,7 @@ func (w *watched) look(typ byte, body []byte) {
 		var m pgx3.Close
 		_ = m.Decode(body)
 		name(m.Name)
+		w.inQuery = false
 	case 'S', 'H', 'X':
 	default:
 		wrong("no agent's message of this type does")

@@ -180,6 +180,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	}
 	result.checkValues = w.checkValues()
 	result.NeedsValueCheck, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
+	result.CallsSetConfig = w.functions["pg_catalog.set_config"]
 	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before the tree is edited
 	w.setHardening(tree, result)

@@ -219,6 +219,7 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 	upstream := proxy.Upstream{
 		Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", r.db.SocketDir, r.db.Port), Database: r.db.Name,
 		User: "pgconsent_agent", Password: rolePassword,
+		StatementCache: proxy.DefaultStatementCache, CacheEagerly: true,
 	}
 	if user == owner {
 		return proxy.Route{Kind: proxy.Owner, Upstream: upstream}

@@ -435,6 +435,7 @@ func (r *router) Route(user, database string) proxy.Route {
 		Upstream: proxy.Upstream{
 			Network: "unix", Address: fmt.Sprintf("%s/.s.PGSQL.%d", db.SocketDir, db.Port), Database: db.Name,
 			User: "pgconsent_agent", Password: rolePassword, Params: access.Params,
+			StatementCache: proxy.DefaultStatementCache, CacheEagerly: true,
 		},
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 			return access.Open(ctx, enforce.SessionInfo(info))

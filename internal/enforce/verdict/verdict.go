@@ -214,6 +214,8 @@ type Rewritten struct {
 	// NeedsValueCheck tells that Text sets settings to the values of parameters, so each Bind needs [Decider.CheckValues].
 	NeedsValueCheck bool
 
+	CallsSetConfig bool // the text changes settings by calls of set_config
+
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
 

@@ -56,19 +56,27 @@ const (
 	largestStatement = 64 << 20
 )
 
-var statementSize = regexp.MustCompile(`^([1-9][0-9]?) ?MiB$`)
-
 // statementBytes reads max_statement: from 1 to 64 MiB.
 func statementBytes(text string) (n int, ok bool) {
 	if text == "" {
 		return defaultStatement, true
 	}
-	m := statementSize.FindStringSubmatch(text)
-	if m == nil {
+	if n, ok = mebibytes(text); !ok {
 		return defaultStatement, false
 	}
+	return n, n <= largestStatement
+}
+
+var sizeInMebibytes = regexp.MustCompile(`^([1-9][0-9]?) ?MiB$`)
+
+// mebibytes reads a size of 1 to 99 MiB, in bytes.
+func mebibytes(text string) (n int, ok bool) {
+	m := sizeInMebibytes.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
 	mib, _ := strconv.Atoi(m[1])
-	return mib << 20, mib<<20 <= largestStatement
+	return mib << 20, true
 }
 
 // TLS is the certificate of the listener.
@@ -89,6 +97,42 @@ type Upstream struct {
 	Port int    `yaml:"port"`
 	TLS  string `yaml:"tls"` // disable, require, verify-full
 	CA   string `yaml:"ca"`
+	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4 MiB
+	KeepHeap string `yaml:"keep_heap"`
+	// how many statements of a session are kept prepared; "": as package proxy does by default
+	StatementCache string `yaml:"statement_cache"`
+}
+
+// CachedStatements is how many statements of a session are kept prepared.
+func (u *Upstream) CachedStatements(byDefault int) int {
+	if n, err := strconv.Atoi(u.StatementCache); err == nil {
+		return n
+	}
+	return byDefault
+}
+
+// HeapBytes is how much memory the server's process of an agent's session keeps.
+func (u *Upstream) HeapBytes() int {
+	n, _ := heapBytes(u.KeepHeap)
+	return n
+}
+
+// The memory that is kept by default, and the most that may be, in bytes: glibc keeps no more.
+const (
+	defaultHeap = 4 << 20
+	largestHeap = 32 << 20
+)
+
+// heapBytes reads upstream.keep_heap: 0, or from 1 to 32 MiB.
+func heapBytes(text string) (n int, ok bool) {
+	switch text {
+	case "":
+		return defaultHeap, true
+	case "0":
+		return 0, true
+	}
+	n, ok = mebibytes(text)
+	return n, ok && n <= largestHeap
 }
 
 // Database is one protected database.

@@ -402,3 +402,24 @@ func TestStatementBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestHeapBytes(t *testing.T) {
+	for text, want := range map[string]int{"": 4 << 20, "0": 0, "1 MiB": 1 << 20, "32MiB": 32 << 20} {
+		upstream := "upstream: { keep_heap: " + text + " }\n"
+		if text == "" {
+			upstream = ""
+		}
+		c, err := load(least+upstream, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Upstream.HeapBytes(); n != want {
+			t.Errorf("%q: %d", text, n)
+		}
+	}
+	for _, text := range []string{"33 MiB", "0 MiB", "4194304", "4 GiB", "-1 MiB"} {
+		if _, err := load(least+"upstream: { keep_heap: "+text+" }\n", nil); err == nil || !strings.Contains(err.Error(), "keep_heap") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -35,11 +35,15 @@ var keyDocs = map[string]keyDoc{
 		doc: "host:port, elsewhere than on loopback with tls; or off. Default: 127.0.0.1:7433."},
 	"http.tokens": {
 		doc: "The file of the tokens that callers of the API show; pgconsent token add writes it."},
-	"upstream":                     {doc: "The PostgreSQL server."},
-	"upstream.host":                {doc: "A name, an address, or the folder of its unix socket."},
-	"upstream.port":                {doc: "Its port. Default: 5432."},
-	"upstream.tls":                 {"How it is reached.", nil, []string{"disable", "require", "verify-full"}},
-	"upstream.ca":                  {doc: "Certificates that verify-full trusts, PEM."},
+	"upstream":      {doc: "The PostgreSQL server."},
+	"upstream.host": {doc: "A name, an address, or the folder of its unix socket."},
+	"upstream.port": {doc: "Its port. Default: 5432."},
+	"upstream.tls":  {"How it is reached.", nil, []string{"disable", "require", "verify-full"}},
+	"upstream.ca":   {doc: "Certificates that verify-full trusts, PEM."},
+	"upstream.statement_cache": {
+		doc: "How many statements of each agent's session the server keeps prepared for pgconsent; 0: none. Default: 100."},
+	"upstream.keep_heap": {
+		doc: "How much memory the server's process of an agent's session keeps once it had it: 1 MiB to 32 MiB; 0: none. Default: 4 MiB."},
 	"databases":                    {doc: "The protected databases, as clients ask for them."},
 	"databases.NAME":               {"A protected database.", []string{"policy", "owners"}, nil},
 	"databases.NAME.name":          {doc: "Its name on the server, if clients ask for it by another."},

@@ -46,7 +46,8 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *ident
 		}
 		owner := proxy.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}
 		agent := owner
-		agent.User, agent.Password = db.Roles.Agent, password
+		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, c.Upstream.HeapBytes()
+		agent.StatementCache = c.Upstream.CachedStatements(proxy.DefaultStatementCache)
 		r.databases[name] = upstream{owners: db.Owners, owner: owner, agent: agent}
 	}
 	return r, nil

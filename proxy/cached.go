@@ -1,0 +1,211 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// beginGroup notes what is known of the transaction as the client begins a group of messages, or sends a Query. In a
+// transaction that has failed PostgreSQL refuses a Parse, so its state must be known where nothing is sent to be parsed.
+func (r *requests) beginGroup() {
+	r.group.begun = true
+	status, settled := r.ledger.settledStatus()
+	settled = settled && len(r.batch.unsent()) == 0
+	if settled && status == 'I' {
+		r.settingsChanged, r.planHardened = false, false
+	}
+	r.group.usesCache = settled && status != 'E'
+}
+
+// mayCache tells whether the statement of a text may be one that is kept prepared: one that PostgreSQL plans.
+func (r *requests) mayCache(v *verdict.Verdict) bool {
+	return r.group.usesCache && !r.settingsChanged && !r.planHardened && len(v.Effects) == 1 &&
+		v.Effects[0].Kind == verdict.NoEffect && (v.Effects[0].Reads || v.Effects[0].Writes) && !v.HasHardenedPlan() &&
+		!v.HardenBeforeParse && !v.CallsSetConfig
+}
+
+// stageCachedParse stages a Parse by a statement that is kept prepared. It is false where there is none.
+func (r *requests) stageCachedParse(e *parseEntry, st *statement, types []byte) bool {
+	if !r.mayCache(e.verdict) {
+		return false
+	}
+	s, isNew, leftovers := r.ledger.findCached(e.verdict, types, r.group.number)
+	if s == nil {
+		return false
+	}
+	r.closeCached(leftovers)
+	st.cached, e.cached = s, s
+	st.types = append([]byte(nil), types...)
+	start := len(r.batch.out)
+	if isNew {
+		r.snapshots.need(e)
+		r.batch.out = appendParse(r.batch.out, s.name, e.verdict.PreparedText(), types)
+	} else {
+		// The server answers in its turn, and skips the message behind an error as it skips a Parse.
+		e.byClose = true
+		r.batch.out = appendClose(r.batch.out, 'S', absentName)
+	}
+	r.batch.add(start, e)
+	return true
+}
+
+// statement finds the statement of a name for the message at hand; nil if there is none. A Close drops it, and a Query
+// the one without a name. The server notices that by itself, unless the statement is one that the proxy keeps prepared:
+// then the answer is awaited, but for a Close in the same group, with which the message is skipped.
+func (r *requests) statement(name string) (*statement, error) {
+	st, err := r.ledger.statement(name, r.group.number, r.flush)
+	switch {
+	case st == nil || err != nil || st.cached == nil:
+		return st, err
+	case st.closing && st.closedIn == r.group.number:
+		return nil, nil
+	case !st.closing && !hasQuery(r.batch.unsent()) && !r.ledger.isQueryAwaited():
+		return st, nil
+	}
+	if err := r.flush(); err != nil {
+		return nil, err
+	}
+	r.ledger.waitReady()
+	st, err = r.ledger.statement(name, r.group.number, r.flush)
+	if st != nil {
+		st.closing = false // the server has skipped the Close
+	}
+	return st, err
+}
+
+// hasQuery tells whether a Query of the client is among these items.
+func hasQuery(items []item) bool {
+	return slices.ContainsFunc(items, func(i item) bool {
+		_, is := i.entry.(*queryEntry)
+		return is
+	})
+}
+
+// isQueryAwaited tells whether the answer to a Query is to come.
+func (l *ledger) isQueryAwaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.queue.waiting(), func(e entry) bool {
+		_, is := e.(*queryEntry)
+		return is
+	})
+}
+
+// closeCached stages messages that close statements of the proxy.
+func (r *requests) closeCached(names []string) {
+	for _, name := range names {
+		r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
+	}
+}
+
+// upstreamStatement is the server's name of a statement of the client. One that was kept prepared and is gone is
+// prepared once more. used is the statement of the cache that it is; nil: none.
+func (r *requests) upstreamStatement(st *statement, name string, v *verdict.Verdict) (upstream string, used *cachedStatement) {
+	switch {
+	case st.cached == nil:
+		return verdict.UpstreamName(name), nil
+	case v.HasHardenedPlan(): // the server may have kept a plan that was made without its settings
+	case r.ledger.isPrepared(st.cached, r.group.number):
+		return st.cached.name, st.cached
+	default:
+		if s := r.ledger.replaceCached(st.cached, v, r.group.number); s != nil {
+			st.cached = s
+			e := &parseEntry{cached: s}
+			e.verdict = v // of rights that may end before it is sent
+			r.stageOwn(e, s.name, appendParse(nil, s.name, v.PreparedText(), st.types))
+			return s.name, s
+		}
+	}
+	r.prepareOwn(plainName, v.Text, st.types)
+	return plainName, nil
+}
+
+// cachedQuery is the messages for a Query of one SELECT by a statement that is kept prepared; nil where there is none.
+func (r *requests) cachedQuery(e *queryEntry) []byte {
+	v := e.verdict
+	if !r.group.alone || !r.mayCache(v) || !v.Runnable() || v.Effects[0].Writes || hasParameters(v.Text) {
+		return nil
+	}
+	s, isNew, leftovers := r.ledger.findCached(v, noTypes, noGroup)
+	if s == nil {
+		return nil
+	}
+	r.closeCached(leftovers)
+	e.cached = s
+	r.seal.preparedRuns++
+	var b []byte
+	if isNew {
+		b = appendParse(b, s.name, v.PreparedText(), noTypes)
+	}
+	b = appendBind(b, "", s.name, noParameters)
+	b = appendDescribe(b, 'P', "")
+	b = appendExecute(b, "", 0)
+	b = appendClose(b, 'P', "")
+	return appendSync(b)
+}
+
+// hasParameters tells whether a text may name a parameter: in a Query that is an error, in a Parse it is not.
+func hasParameters(text string) bool {
+	for {
+		_, after, found := strings.Cut(text, "$")
+		if !found {
+			return false
+		}
+		if after != "" && after[0] >= '0' && after[0] <= '9' {
+			return true
+		}
+		text = after
+	}
+}
+
+// runsCached tells whether the messages of a cached statement are sent for the Query.
+func (e *queryEntry) runsCached() bool { return e.cached != nil && e.steps == nil && e.refusal == nil }
+
+// answerCached takes those answers to the messages of a cached Query that a Query does not have.
+func (e *queryEntry) answerCached(o *answers, typ byte) (known bool) {
+	switch typ {
+	case '1':
+		o.ledger.confirmCached(e.cached)
+	case '2', '3', 'n':
+	default:
+		return false
+	}
+	o.tail.skip = true
+	return true
+}
+
+// confirmCached notes that the server has prepared a statement.
+func (l *ledger) confirmCached(s *cachedStatement) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cache.confirm(s)
+}
+
+// cachedOf is the statement of the cache that a message uses or prepares; nil: none.
+func cachedOf(e entry) *cachedStatement {
+	switch e := e.(type) {
+	case *parseEntry:
+		return e.cached
+	case *bindEntry:
+		return e.cached
+	case *describeEntry:
+		return e.cached
+	case *queryEntry:
+		if e.runsCached() {
+			return e.cached
+		}
+	}
+	return nil
+}
+
+// isCacheError tells whether a message fails only because its statement was kept prepared: the client, which has just
+// sent the text, would not have got the error.
+func isCacheError(e entry, f *fields) bool {
+	if e.base().refusal != nil || cachedOf(e) == nil {
+		return false
+	}
+	return f.sqlstate == "0A000" && f.message == changedResult ||
+		f.code() == invalidStatementName && strings.Contains(f.message, cachedPrefix)
+}

@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// A client's statement that is one of the cache is not on the server under the client's name. The messages of the protocol
+// find it all the same; for SQL that names it, it is prepared there as well, each time.
+
+// takenBy is the statement whose name a Parse gives to another one, if the server does not know it by that name; nil:
+// there is none. It is prepared under its name before the Parse, which then fails where PostgreSQL says so.
+func (r *requests) takenBy(name string) (*statement, error) {
+	if name == "" {
+		return nil, nil
+	}
+	st, err := r.statement(name)
+	if st == nil || st.cached == nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// noteClose notes that a message of this group, or a Query, which is about to be sent, takes a statement away; an empty
+// name of SQL stands for all of them.
+func (r *requests) noteClose(name string, inSQL bool, group uint64) {
+	r.ledger.eachLatest(func(n string, st *statement) {
+		if n == name || inSQL && name == "" && n != "" {
+			st.closing, st.closedIn = true, group
+		}
+	})
+}
+
+// eachLatest calls f for each statement that a name stands for once all messages are answered, if none fails.
+func (l *ledger) eachLatest(f func(name string, st *statement)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, st := range l.pendingStatements {
+		f(name, st)
+	}
+	for name, st := range l.statements {
+		if l.pendingStatements[name] == nil {
+			f(name, st)
+		}
+	}
+}
+
+// isFree tells whether there is no statement of this name, nor is one about to be.
+func (l *ledger) isFree(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.statements[name] == nil && l.pendingStatements[name] == nil
+}
+
+// namedInSQL are the statements of the cache that a text names, by their names.
+func (r *requests) namedInSQL(v *verdict.Verdict) (named map[string]*statement, err error) {
+	for _, e := range v.Effects {
+		switch e.Kind {
+		case verdict.Executes, verdict.Explains, verdict.Deallocates, verdict.Prepares:
+		default:
+			continue
+		}
+		if e.Name == "" {
+			continue
+		}
+		st, err := r.statement(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if st != nil && st.cached != nil {
+			if named == nil {
+				named = map[string]*statement{}
+			}
+			named[e.Name] = st
+		}
+	}
+	return named, nil
+}
+
+// onlyThere is the text of a statement that needs to be there and is not run.
+const onlyThere = "SELECT"
+
+// textForSQL is the text by which a statement is prepared for SQL that names it. Where the policy or the catalogs have
+// changed it does not run: SQL that would run it is refused.
+func (r *requests) textForSQL(st *statement) string {
+	v, refused, _ := r.recheck(st.verdict)
+	if refused != nil || v.Rights < r.seal.Rights {
+		return onlyThere
+	}
+	return v.PreparedText()
+}
+
+// prepareNamed prepares what a text names in SQL, before a message of the extended protocol that looks for it.
+func (r *requests) prepareNamed(v *verdict.Verdict) error {
+	named, err := r.namedInSQL(v)
+	for name, st := range named {
+		r.prepareOwn(verdict.UpstreamName(name), r.textForSQL(st), st.types)
+	}
+	return err
+}
+
+// prepareNamedFirst is prepareNamed for a Query, which the server would not answer behind an error: outside a group of
+// messages it waits for the answers.
+func (r *requests) prepareNamedFirst(v *verdict.Verdict) error {
+	named, err := r.namedInSQL(v)
+	if len(named) == 0 || err != nil {
+		return err
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	r.ledger.waitReady()
+	if _, settled := r.ledger.settledStatus(); !settled {
+		return r.prepareNamed(v) // its error makes the server skip the Query, as any error in the group before it
+	}
+	var entries []entry
+	var b []byte
+	for name, st := range named {
+		upstream := verdict.UpstreamName(name)
+		entries = append(entries, &closeEntry{object: 'S'}, &parseEntry{})
+		b = appendParse(appendClose(b, 'S', upstream), upstream, r.textForSQL(st), st.types)
+	}
+	// An error comes again as the answer to the Query.
+	_, err = r.sendOwn(entries, b)
+	return err
+}

@@ -1,0 +1,209 @@
+package proxy
+
+import (
+	"container/list"
+	"hash/maphash"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// A text that comes again on a connection to the server is prepared there under a name of the proxy. From then on the
+// server neither parses it nor, where it keeps a plan, plans it:
+//
+//   - A Parse without a name sends nothing that the server has to parse; the Bind behind it names the proxy's statement.
+//   - A Query of one SELECT goes as Bind, Describe, Execute and Sync of that statement. The client gets the answers that
+//     it would have got to the Query.
+//
+// The client notices nothing: what PostgreSQL reads from settings as it parses a text may not have changed since (see
+// settings_changed.go), and a statement is prepared anew when the policy or the catalogs have changed. Where the server
+// finds a change before the proxy does, the client's messages are sent once more (see retry.go).
+
+// DefaultStatementCache is how many statements of a session the proxy keeps prepared, unless it is told otherwise.
+const DefaultStatementCache = 100
+
+const (
+	maxCachedText  = 64 << 10 // bytes of one text in the cache
+	maxCachedTexts = 1 << 20  // bytes of all texts in the cache
+	rememberedOnce = 128      // how many texts are remembered that came once
+)
+
+const (
+	cachedPrefix = "pgconsent_q"    // of the server's names of cached statements; no client's name has it
+	absentName   = "pgconsent_none" // names nothing: closing it does nothing
+
+	// changedResult is PostgreSQL's message for a prepared statement whose result has other columns now (plancache.c).
+	changedResult = "cached plan must not change result type"
+)
+
+// cachedState is what is known of a cached statement.
+type cachedState int
+
+const (
+	beingPrepared cachedState = iota // its Parse is staged or sent
+	prepared                         // the server has it
+	dropped                          // it is not to be used any more
+)
+
+// cachedStatement is a statement that the proxy has prepared, or is about to.
+type cachedStatement struct {
+	key      cacheKey
+	name     string // the server's name
+	versions verdict.Versions
+	group    uint64 // the group of messages that prepares it
+	state    cachedState
+	place    *list.Element
+}
+
+// isPrepared tells whether the server has the statement when it comes to a message of this group: where its Parse fails,
+// the rest of its own group is skipped.
+func (s *cachedStatement) isPrepared(group uint64) bool {
+	return s.state == prepared || s.state == beingPrepared && s.group == group && group != noGroup
+}
+
+type cacheKey struct{ text, types string }
+
+// statementCache has the statements that are kept prepared on one connection to the server. The ledger's lock guards it.
+type statementCache struct {
+	most       int  // how many statements it may have
+	eager      bool // a text is kept prepared from its first coming on
+	statements map[cacheKey]*cachedStatement
+	recent     list.List // of *cachedStatement, the one that was used last in front
+	textBytes  int
+	seen       []uint64 // hashes of texts that came once, by their remainders
+	number     uint64   // of the last name
+	leftovers  []string // names of statements that the server is still to close
+}
+
+var cacheSeed = maphash.MakeSeed()
+
+// find returns the statement for a text that is allowed, which may be new: then the caller sends its Parse. It is nil
+// where the text is not to be kept prepared, or not yet.
+func (c *statementCache) find(v *verdict.Verdict, types []byte, group uint64) (s *cachedStatement, isNew bool) {
+	if c.most == 0 || len(v.Text) > maxCachedText {
+		return nil, false
+	}
+	key := cacheKey{text: v.Text}
+	if len(types) > len(noTypes) {
+		key.types = string(types)
+	}
+	if s = c.statements[key]; s != nil {
+		switch {
+		case s.versions != v.Versions:
+			c.drop(s)
+		case s.isPrepared(group):
+			c.recent.MoveToFront(s.place)
+			return s, false
+		default:
+			return nil, false
+		}
+	} else if !c.cameBefore(v.Text) {
+		return nil, false
+	}
+	return c.add(key, v.Versions, group)
+}
+
+// cameBefore tells whether a text has come before, as far as that is remembered.
+func (c *statementCache) cameBefore(text string) bool {
+	if c.eager {
+		return true
+	}
+	if c.seen == nil {
+		c.seen = make([]uint64, rememberedOnce)
+	}
+	hash := maphash.String(cacheSeed, text)
+	at := &c.seen[hash%rememberedOnce]
+	if *at == hash {
+		return true
+	}
+	*at = hash
+	return false
+}
+
+// add makes room for one more statement, and the statement.
+func (c *statementCache) add(key cacheKey, versions verdict.Versions, group uint64) (*cachedStatement, bool) {
+	for last := c.recent.Back(); len(c.statements) >= c.most || c.textBytes+len(key.text) > maxCachedTexts; last = c.recent.Back() {
+		if last == nil || last.Value.(*cachedStatement).state == beingPrepared {
+			return nil, false
+		}
+		c.drop(last.Value.(*cachedStatement))
+	}
+	if c.statements == nil {
+		c.statements = map[cacheKey]*cachedStatement{}
+	}
+	c.number++
+	s := &cachedStatement{key: key, name: cachedPrefix + strconv.FormatUint(c.number, 10), versions: versions, group: group}
+	s.place = c.recent.PushFront(s)
+	c.statements[key] = s
+	c.textBytes += len(key.text)
+	return s, true
+}
+
+// drop takes a statement out. The server is told to close it before another one is prepared.
+func (c *statementCache) drop(s *cachedStatement) {
+	if s.state == dropped {
+		return
+	}
+	s.state = dropped
+	c.leftovers = append(c.leftovers, s.name)
+	c.recent.Remove(s.place)
+	delete(c.statements, s.key)
+	c.textBytes -= len(s.key.text)
+}
+
+// dropAll takes all statements out.
+func (c *statementCache) dropAll() {
+	for _, s := range c.statements {
+		c.drop(s)
+	}
+}
+
+// confirm notes that the server has prepared a statement.
+func (c *statementCache) confirm(s *cachedStatement) {
+	if s.state == beingPrepared {
+		s.state = prepared
+	}
+}
+
+// fail notes that the server has not prepared a statement.
+func (c *statementCache) fail(s *cachedStatement) {
+	if s.state == beingPrepared {
+		c.drop(s)
+	}
+}
+
+// findCached is [statementCache.find], and what is to be closed before a new statement is prepared.
+func (l *ledger) findCached(v *verdict.Verdict, types []byte, group uint64) (s *cachedStatement, isNew bool, leftovers []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, isNew = l.cache.find(v, types, group)
+	if isNew {
+		leftovers, l.cache.leftovers = l.cache.leftovers, nil
+	}
+	return s, isNew, leftovers
+}
+
+// replaceCached makes a statement in the place of one that was dropped; nil: there is no room.
+func (l *ledger) replaceCached(of *cachedStatement, v *verdict.Verdict, group uint64) *cachedStatement {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.cache.statements[of.key]; now != nil {
+		l.cache.drop(now)
+	}
+	s, _ := l.cache.add(of.key, v.Versions, group)
+	return s
+}
+
+// isPrepared tells whether the server has a statement when it comes to a message of this group.
+func (l *ledger) isPrepared(s *cachedStatement, group uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.isPrepared(group)
+}
+
+// dropAllCached takes all statements out of the cache.
+func (l *ledger) dropAllCached() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cache.dropAll()
+}
