@@ -99,7 +99,7 @@ func (p *Plan) Objects(found migrations.Found) []Object {
 		revocations{&f}, schemaRights{&f}, helperViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
 		groupViews{&f}, canaries{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f},
 		functionRights{&f},
-		shownViews{&f}, shadows{&f}, viewCopies{&f}, sweeps{&f}, privacy{&f}, controlRights{&f},
+		shownObjects{&f}, shadows{&f}, viewCopies{&f}, sweeps{&f}, privacy{&f}, controlRights{&f},
 	} {
 		out = append(out, kind.objects()...)
 	}

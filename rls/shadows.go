@@ -9,72 +9,108 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shownViews are the views that list which relations, types and functions the shadows show. They have the same columns
-// under every policy, so that they can be replaced while the shadows read them.
-type shownViews struct{ *facts }
+// shownObjects are the functions and views that list which relations, columns and functions the shadows show. They
+// return the same columns under every policy, so that they can be replaced while the shadows read them.
+type shownObjects struct{ *facts }
 
-const shownIdentity = "views of what agents see of the catalogs"
+const shownIdentity = "functions for what agents see of the catalogs"
 
-func (f shownViews) objects() []Object {
-	const why = "What agents see of the catalogs: the relations and functions of the policy, and the system's own."
+func (f shownObjects) objects() []Object {
+	const (
+		why      = "What agents see of the catalogs: the relations and functions of the policy, and the system's own."
+		narrowed = "Which columns agents do not see, or not as they are."
+		waiting  = "Which columns tables got since pgconsent migrate: agents do not see them before the next one."
+	)
 	tables, functions := f.shown()
 	o := newObject(shownIdentity, why)
-	view := func(why, name, query string) {
+	replace := func(why, sql string) {
 		o.why = why
-		o.create("CREATE VIEW pgconsent." + name + " AS\n" + query)
-		o.Replace = append(o.Replace, Statement{SQL: "CREATE OR REPLACE VIEW pgconsent." + name + " AS\n" + query, Why: why})
+		o.create("CREATE " + sql)
+		o.Replace = append(o.Replace, Statement{SQL: "CREATE OR REPLACE " + sql, Why: why})
+	}
+	view := func(why, name, query string) { replace(why, "VIEW pgconsent."+name+" AS\n"+query) }
+	var signatures []string
+	// A function of PL/pgSQL keeps its plan. Agents call it in the shadows, and it reads what they have no right on.
+	function := func(why, name, returns, query string) {
+		signature := "pgconsent." + name + "()"
+		replace(why, "FUNCTION "+signature+" RETURNS "+returns+"\nLANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER "+
+			"ROWS 100 SET search_path = pg_catalog, pg_temp AS $$\n#variable_conflict use_column\nBEGIN\nRETURN QUERY "+
+			query+";\nEND $$")
+		signatures = append(signatures, signature)
 	}
 	view("Which view agents read in place of a relation.", "reads", f.reads())
-	view("Which columns tables got since pgconsent migrate: agents do not see them before the next one.", "waiting",
-		f.waitingColumns())
-	view("Which columns agents do not see, or not as they are.", "narrowed", f.narrowedColumns()+`
+	view(waiting, "waiting", f.waitingColumns())
+	view(narrowed, "narrowed", f.narrowedColumns()+`
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
-	view(why, "shown_table", `SELECT c.oid, n.nspname, c.relname
-FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname IN ('pg_catalog', 'information_schema')
-  OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))
-UNION ALL
-SELECT c.oid, n.nspname, c.relname
-FROM `+tables.relations())
-	view(why, "shown", `SELECT s.oid, s.nspname, s.relname FROM pgconsent.shown_table AS s
-UNION ALL
-SELECT i.indexrelid, n.nspname, x.relname
-FROM `+tables.relations()+`
-JOIN pg_catalog.pg_index AS i ON i.indrelid = c.oid
-JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
-WHERE i.indexprs IS NULL AND i.indpred IS NULL
-  AND i.indexrelid NOT IN (SELECT h.indexrelid FROM pgconsent.narrowed AS w `+
-		`JOIN pg_catalog.pg_index AS h ON h.indrelid = w.attrelid
-    WHERE w.hidden AND w.attnum = ANY (h.indkey::pg_catalog.int2[]))
-UNION ALL
-SELECT q.oid, n.nspname, q.relname
-FROM `+tables.relations()+`
-JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = c.oid
-JOIN pg_catalog.pg_class AS q ON q.oid = d.objid
-WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') AND q.relkind = 'S'
-  AND q.relnamespace = c.relnamespace
-  AND (d.refobjid, d.refobjsubid) NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w)`)
-	view(why, "shown_constraint", shownConstraint)
-	view(why, "shown_type", `SELECT t.oid
-FROM pg_catalog.pg_type AS t
-JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
-LEFT JOIN pg_catalog.pg_type AS e ON e.oid = t.typelem
-WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
-  AND (t.typrelid = 0 OR t.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
-  AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))`)
-	view(why, "shown_function", `SELECT p.oid, n.nspname, p.proname
-FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l.name FROM `+
-		functions.fromItem("l", "name")+`)`)
-	o.drop("Take the shadows away.",
-		"DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, "+
-			"pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
+	function(waiting, "waiting_columns", "TABLE (attnum pg_catalog.int2, attname pg_catalog.name, "+
+		"nspname pg_catalog.name, relname pg_catalog.name)", "SELECT w.attnum, w.attname, w.nspname, w.relname FROM pgconsent.waiting AS w")
+	function(narrowed, "hidden_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2)",
+		"SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden")
+	function(narrowed, "narrowed_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2, "+
+		"nspname pg_catalog.name, relname pg_catalog.name, attname pg_catalog.name)",
+		`SELECT w.attrelid, w.attnum, n.nspname, c.relname, a.attname FROM pgconsent.narrowed AS w
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = w.attrelid AND a.attnum = w.attnum
+JOIN pg_catalog.pg_class AS c ON c.oid = w.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace`)
+	function(narrowed, "masked_types", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2, atttypid pg_catalog.oid, "+
+		"atttypmod pg_catalog.int4)", `SELECT a.attrelid, a.attnum, v.atttypid, v.atttypmod FROM pgconsent.reads AS r
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = r.oid
+JOIN pg_catalog.pg_attribute AS v ON v.attrelid = r.view AND v.attname = a.attname`)
+	function(why, "listed_tables", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, relname pg_catalog.name)",
+		"SELECT c.oid, n.nspname, c.relname FROM "+tables.relations())
+	function(why, "listed_relations", "SETOF pg_catalog.oid", listedRelations)
+	function(narrowed, "hidden_constraints", "SETOF pg_catalog.oid", hiddenConstraints)
+	function(why, "foreign_key_tables", "SETOF pg_catalog.oid", `SELECT e.oid FROM pgconsent.listed_tables() AS l
+CROSS JOIN LATERAL (SELECT k.conrelid, k.confrelid FROM pg_catalog.pg_constraint AS k
+  WHERE k.conrelid = l.oid AND k.contype = 'f' OFFSET 0) AS k
+CROSS JOIN LATERAL (VALUES (k.conrelid), (k.confrelid)) AS e (oid)
+WHERE k.confrelid IN (SELECT r.oid FROM pgconsent.listed_tables() AS r)`)
+	function(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
+		"SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
+JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
+JOIN pg_catalog.pg_proc AS p ON p.proname = l.name AND p.pronamespace = n.oid`)
+	of := strings.Join(signatures, ", ")
+	o.why = why
+	o.create("REVOKE ALL ON FUNCTION " + of + " FROM PUBLIC")
+	o.create("GRANT EXECUTE ON FUNCTION " + of + " TO " + f.agent)
+	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+of)
+	o.drop("Take the shadows away.", "DROP VIEW IF EXISTS pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
 	return []Object{o.Object}
 }
 
+// isHidden tells whether one of some columns of a relation is hidden.
+func isHidden(relation, numbers string) string {
+	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + numbers + "::pg_catalog.int2[]) AS a (attnum) WHERE (" + relation +
+		", a.attnum) IN (SELECT h.attrelid, h.attnum FROM pgconsent.hidden_columns() AS h))"
+}
+
+// listedRelations are the tables of the policy, their indexes but those with expressions or conditions and those of
+// hidden columns, and the sequences of their columns but those of narrowed ones. OFFSET 0 makes the planner use the
+// indexes of the catalogs for each table.
+var listedRelations = `SELECT l.oid FROM pgconsent.listed_tables() AS l
+UNION ALL
+SELECT i.indexrelid FROM pgconsent.listed_tables() AS l
+CROSS JOIN LATERAL (SELECT i.indexrelid FROM pg_catalog.pg_index AS i
+  WHERE i.indrelid = l.oid AND i.indexprs IS NULL AND i.indpred IS NULL
+    AND NOT ` + isHidden("i.indrelid", "i.indkey") + ` OFFSET 0) AS i
+UNION ALL
+SELECT q.oid FROM pgconsent.listed_tables() AS l
+CROSS JOIN LATERAL (SELECT q.oid FROM pg_catalog.pg_class AS c
+  JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = c.oid
+  JOIN pg_catalog.pg_class AS q ON q.oid = d.objid
+  WHERE c.oid = l.oid AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i')
+    AND q.relkind = 'S' AND q.relnamespace = c.relnamespace
+    AND (d.refobjid, d.refobjsubid) NOT IN (SELECT h.attrelid, h.attnum FROM pgconsent.narrowed_columns() AS h)
+  OFFSET 0) AS q`
+
+// hiddenConstraints are the constraints of tables of the policy on hidden columns, or that lead to one.
+var hiddenConstraints = `SELECT k.oid FROM pgconsent.listed_tables() AS l
+CROSS JOIN LATERAL (SELECT k.oid, k.conrelid, k.conkey, k.confrelid, k.confkey FROM pg_catalog.pg_constraint AS k
+  WHERE k.conrelid = l.oid OFFSET 0) AS k
+WHERE ` + isHidden("k.conrelid", "k.conkey") + " OR " + isHidden("k.confrelid", "k.confkey")
+
 // shown are the relations and the functions of the policy.
-func (f shownViews) shown() (tables, functions nameList) {
+func (f shownObjects) shown() (tables, functions nameList) {
 	for _, t := range f.policy.Tables() {
 		tables.add(t.Relation.Name)
 	}
@@ -94,20 +130,9 @@ func (f shownViews) shown() (tables, functions nameList) {
 	return tables, functions
 }
 
-// shownConstraint are the constraints on and between shown relations that are not about hidden columns.
-const shownConstraint = `SELECT k.oid
-FROM pg_catalog.pg_constraint AS k
-WHERE k.contype IN ('p', 'u', 'f', 'n')
-  AND (k.conrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s)) IS TRUE
-  AND (k.confrelid = 0 OR k.confrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
-  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w ` +
-	`JOIN pg_catalog.pg_constraint AS h ON h.conrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.conkey))
-  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w ` +
-	`JOIN pg_catalog.pg_constraint AS h ON h.confrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.confkey))`
-
 // reads maps the relations that agents read through a view of pgconsent's: reads (oid, nspname, relname, relkind,
 // owner, view, view_schema, view_name).
-func (f shownViews) reads() string {
+func (f shownObjects) reads() string {
 	var written nameList
 	var views []string
 	for _, name := range f.readByView() {
@@ -123,7 +148,7 @@ WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 
 // narrowedColumns lists the hidden columns of restricted tables, including columns that they get later, and the masked
 // ones.
-func (f shownViews) narrowedColumns() string {
+func (f shownObjects) narrowedColumns() string {
 	var tables, shown, plain nameList
 	var shownColumns, plainColumns []string
 	for _, t := range f.restrictedTables() {
@@ -150,7 +175,7 @@ WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 // waitingColumns lists the columns of tables of the policy, and of their parts, that did not exist when the plan was
 // made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant, which
 // is parsed once.
-func (f shownViews) waitingColumns() string {
+func (f shownObjects) waitingColumns() string {
 	var tables nameList
 	var known []string
 	for _, r := range f.knownTables {

@@ -55,7 +55,7 @@ const (
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + unmodified +
 		`, '"[^"]*"', '', 'g') OPERATOR(pg_catalog.~) '\(' THEN NULL
   WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_type AS s ` +
-		`WHERE s.oid OPERATOR(pg_catalog.=) pg_catalog.to_regtype(` + unmodified + `)) THEN $1 END`
+		`WHERE s.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(` + unmodified + `)::pg_catalog.oid)) THEN $1 END`
 	unmodified       = `pg_catalog.regexp_replace($1, '\([^()"]*\)(?=[^()"]*$)', '')`
 	argumentsOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR ` + argumentTypes + ` IS NULL THEN NULL
@@ -91,7 +91,7 @@ var describing = []ShadowFunctionSpec{
 	// A relation that is not shown is not there by its name either.
 	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass ` +
 		`FROM pgconsent_catalog.pg_class AS c
-WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)`},
+WHERE c.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regclass($1)::pg_catalog.oid)`},
 	{Name: "to_regtype", Args: []string{text}, Returns: "pg_catalog.regtype", Query: `SELECT y.oid::pg_catalog.regtype ` +
 		`FROM pgconsent_catalog.pg_type AS y
 WHERE y.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(x.t) FROM (SELECT ` + modifiersOfShown + ` AS t OFFSET 0) AS x)`},
@@ -99,13 +99,13 @@ WHERE y.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regtype(x.t) FROM (SELE
 FROM (SELECT CASE WHEN pgconsent_catalog.to_regtype($1) IS NOT NULL THEN $1 END AS t OFFSET 0) AS x`},
 	{Name: "to_regproc", Args: []string{text}, Returns: "pg_catalog.regproc", Query: `SELECT p.oid::pg_catalog.regproc ` +
 		`FROM pgconsent_catalog.pg_proc AS p
-WHERE p.oid OPERATOR(pg_catalog.=) pg_catalog.to_regproc($1)`},
+WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regproc($1)::pg_catalog.oid)`},
 	{Name: "to_regprocedure", Args: []string{text}, Returns: "pg_catalog.regprocedure", Query: `SELECT p.oid::pg_catalog.regprocedure ` +
 		`FROM pgconsent_catalog.pg_proc AS p
 WHERE p.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regprocedure(x.t) FROM (SELECT ` + argumentsOfShown + ` AS t OFFSET 0) AS x)`},
 	{Name: "to_regnamespace", Args: []string{text}, Returns: "pg_catalog.regnamespace", Query: `SELECT n.oid::pg_catalog.regnamespace ` +
 		`FROM pgconsent_catalog.pg_namespace AS n
-WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
+WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_catalog.oid)`},
 
 	// Clients parse the definition of a view. They get one that says what agents see of it.
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},

@@ -7,7 +7,7 @@ import "maps"
 var information = []Shadow{
 	{
 		Source: infoSchema("tables"),
-		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
+		Where:  shownNames("t.table_schema", "t.table_name"),
 		Reads: readAs(map[string]string{
 			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE " +
 				"'BASE TABLE' END::information_schema.character_data",
@@ -16,7 +16,7 @@ var information = []Shadow{
 	},
 	{
 		Source: infoSchema("columns"),
-		Where:  "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+		Where:  shownNames("t.table_schema", "t.table_name") + knownColumn,
 		Reads: readAs(map[string]string{
 			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
     AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) ` +
@@ -25,30 +25,27 @@ var information = []Shadow{
 		On: readsTable,
 		Set: map[string]string{
 			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN ` +
-				`(SELECT n.nspname, c.relname, a.attname FROM pgconsent.narrowed AS w
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) w.attrelid AND a.attnum OPERATOR(pg_catalog.=) w.attnum
-    JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) w.attrelid ` +
-				`JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace)
+				`(SELECT h.nspname, h.relname, h.attname FROM pgconsent.narrowed_columns() AS h)
     AND ` + plainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
-	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+	{Source: infoSchema("column_privileges"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
 		Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames,
+	{Source: infoSchema("table_privileges"), Where: shownNames("t.table_schema", "t.table_name"),
 		Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames,
+	{Source: infoSchema("role_table_grants"), Where: shownNames("t.table_schema", "t.table_name"),
 		Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+	{Source: infoSchema("role_column_grants"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
 		Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+	{Source: infoSchema("column_udt_usage"), Where: shownNames("t.table_schema", "t.table_name") + knownColumn,
 		Reads: readAs(nil), On: readsTable},
-	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames +
+	{Source: infoSchema("column_domain_usage"), Where: shownNames("t.table_schema", "t.table_name") +
 		knownColumn, Reads: readAs(nil), On: readsTable},
 	{
 		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs +
 			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (" +
-			"SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting AS w)",
+			"SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting_columns() AS w)",
 		Reads: map[string]string{"object_schema": readsSchema, "object_name": readsName},
 		On:    "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
 	},
@@ -188,7 +185,8 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 	},
 	{
 		Source: infoSchema("routines"),
-		Where:  "(t.routine_schema, t.routine_name) IN " + shownFunctionNames,
+		Where: "(t.routine_schema OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name " +
+			"OR (t.routine_schema, t.routine_name) IN (SELECT f.nspname, f.proname FROM pgconsent.listed_functions() AS f)) IS TRUE",
 		Set: map[string]string{
 			"routine_definition": "NULL::information_schema.character_data",
 			"external_name":      "NULL::information_schema.character_data",
@@ -227,9 +225,7 @@ const (
 	readsTable  = "(t.table_schema, t.table_name) = (r.view_schema, r.view_name)"
 
 	knownColumn = " AND (t.table_schema, t.table_name, t.column_name) NOT IN (" +
-		"SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting AS w)"
-	shownNames         = "(SELECT s.nspname, s.relname FROM pgconsent.shown AS s)"
-	shownFunctionNames = "(SELECT s.nspname, s.proname FROM pgconsent.shown_function AS s)"
+		"SELECT w.nspname, w.relname, w.attname FROM pgconsent.waiting_columns() AS w)"
 
 	// constraintFrom reads the shadow: only constraints between relations that show.
 	constraintFrom = `FROM pgconsent_catalog.pg_constraint AS c
@@ -237,6 +233,13 @@ JOIN pg_catalog.pg_namespace AS cn ON cn.oid OPERATOR(pg_catalog.=) c.connamespa
 JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid
 JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace AND rn.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'`
 )
+
+// shownNames tells whether a relation shows by its name. Composite types, which show besides, are in no relation of
+// information_schema that asks.
+func shownNames(schema, name string) string {
+	return "(" + schema + " IN ('pg_catalog', 'information_schema') OR (" + schema + ", " + name +
+		") IN (SELECT l.nspname, l.relname FROM pgconsent.listed_tables() AS l)) IS TRUE"
+}
 
 func action(column string) string {
 	return "CASE " + column +

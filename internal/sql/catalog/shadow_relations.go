@@ -5,42 +5,102 @@ import (
 	"strings"
 )
 
-// The rows a shadow shows are told by views of schema pgconsent, which migrate makes from the policy:
+// The rows a shadow shows are told by functions of schema pgconsent, which migrate makes from the policy. Each returns
+// rows that a statement hashes once; their plans are kept by the session, since planning takes longer than reading:
 //
-//	shown_table(oid, nspname, relname)  relations: those of the policy, composite types, the catalogs
-//	shown(oid, nspname, relname)    the same, the indexes, but those with expressions or conditions, which clients would
-//	                                print, and the sequences that belong to columns which agents see as they are
-//	shown_constraint(oid)           keys, foreign keys and NOT NULL of such relations, but those of hidden columns
-//	shown_type(oid)                 types: all but the row types of other relations
-//	waiting(attrelid, attnum, attname, nspname, relname) columns of relations since pgconsent migrate
-//	narrowed(attrelid, attnum, hidden) columns that are hidden, masked or waiting
-//	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  relations that are read through a view
-//	shown_function(oid, nspname, proname)  functions: those of pg_catalog and of the policy
+//	listed_tables(oid, nspname, relname)    the relations of the policy
+//	listed_relations(oid)  the same, their sequences, and their indexes but those with expressions or conditions, which
+//	                       clients would print
+//	listed_functions(oid, nspname, proname)  the functions of the policy
+//	hidden_columns(attrelid, attnum)  columns that are hidden or waiting
+//	narrowed_columns(attrelid, attnum, nspname, relname, attname)  the same, and masked columns
+//	waiting_columns(attnum, attname, nspname, relname)  columns of relations since pgconsent migrate
+//	masked_types(attrelid, attnum, atttypid, atttypmod)  the types that columns have as agents read them
+//	hidden_constraints(oid)    constraints on hidden columns
+//	foreign_key_tables(oid)    tables of the policy with a foreign key between them
+//	reads(oid, nspname, relname, relkind, owner, view, view_schema, view_name)  a view: relations that are read through
+//	                           a view
 //
-// IS TRUE keeps the planner from making joins of them, whose rows it guesses wrong: what is looked up for each row of a
-// catalog is a hash that is made once for the statement.
+// Besides show the relations of pg_catalog and information_schema, and composite types. Whether a relation is one of
+// these is looked up for each row, or hashed for all of them, as the planner estimates.
+//
+// IS TRUE keeps the planner from making joins of these conditions, whose rows it guesses wrong.
 const (
-	shownRelation = ` IN (SELECT s.oid FROM pgconsent.shown AS s) IS TRUE`
-	shownTable    = ` IN (SELECT s.oid FROM pgconsent.shown_table AS s) IS TRUE`
-	shownType     = ` IN (SELECT s.oid FROM pgconsent.shown_type AS s) IS TRUE`
-	// CHECKs are expressions, and so are exclusion constraints in part: neither shows.
-	shownConstraint = ` IN (SELECT s.oid FROM pgconsent.shown_constraint AS s) IS TRUE`
-	hiddenColumns   = ` NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w WHERE w.hidden)`
-	maskedColumn    = `(t.attrelid, t.attnum) IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w)`
-	shownFunction   = ` IN (SELECT s.oid FROM pgconsent.shown_function AS s) IS TRUE`
+	hiddenColumns = ` NOT IN (SELECT h.attrelid, h.attnum FROM pgconsent.hidden_columns() AS h)`
+	maskedColumn  = `(t.attrelid, t.attnum) IN (SELECT h.attrelid, h.attnum FROM pgconsent.narrowed_columns() AS h)`
 	// Foreign keys are triggers to PostgreSQL, and psql asks for the ones only where there are the others.
-	hasForeignKeys = `EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"
-  AND (k.conrelid OPERATOR(pg_catalog.=) t.oid OR k.confrelid OPERATOR(pg_catalog.=) t.oid)
-  AND k.conrelid` + shownTable + ` AND k.confrelid` + shownTable + `)`
-	notOurs = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
+	hasForeignKeys = `t.oid IN (SELECT k.oid FROM pgconsent.foreign_key_tables() AS k (oid))`
+	notOurs        = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
+	systemSchemas  = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
+  WHERE n.nspname IN ('pg_catalog', 'information_schema'))`
+	ownSchemas     = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
+  WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 )
+
+// isListed tells whether a relation is a table of the policy, or belongs to one.
+func isListed(oid string) string {
+	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
+}
+
+// isListedTable tells whether a relation is a table of the policy.
+func isListedTable(oid string) string {
+	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_tables() AS l)`
+}
+
+// isOfEverybody tells whether a row of pg_class is a relation of PostgreSQL's schemas, or a composite type.
+func isOfEverybody(c string) string {
+	return `(` + c + `.relnamespace IN ` + systemSchemas + `
+  OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `)`
+}
+
+// ofEverybody tells it of a relation by its OID.
+func ofEverybody(oid string) string {
+	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
+  AND ` + isOfEverybody("e") + `)`
+}
+
+// shownRelation tells whether a relation shows: a table, a sequence or an index.
+func shownRelation(oid string) string {
+	return `(` + isListed(oid) + ` OR ` + ofEverybody(oid) + `) IS TRUE`
+}
+
+// shownTable tells whether a relation shows that is no index.
+func shownTable(oid string) string {
+	return `(` + isListedTable(oid) + ` OR ` + ofEverybody(oid) + `) IS TRUE`
+}
+
+// isShownConstraint tells whether a row of pg_constraint shows: keys, foreign keys and NOT NULL of relations that show,
+// but for those of hidden columns. CHECKs are expressions, and so are exclusion constraints in part: neither shows.
+func isShownConstraint(k string) string {
+	return k + `.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[]) AND ` +
+		shownTable(k+".conrelid") + ` AND (` + k + `.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` +
+		shownTable(k+".confrelid") + `)
+  AND ` + k + `.oid NOT IN (SELECT h.oid FROM pgconsent.hidden_constraints() AS h (oid))`
+}
+
+// isShownType tells whether a row of pg_type shows: all but the row types of relations that do not show, and arrays of
+// these.
+func isShownType(t string) string {
+	return t + `.typnamespace NOT IN ` + ownSchemas + `
+  AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + shownTable(t+".typrelid") + `)
+  AND (` + t + `.typelem OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y
+    WHERE y.oid OPERATOR(pg_catalog.=) ` + t + `.typelem AND y.typrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+    AND NOT ` + shownTable("y.typrelid") + `))`
+}
+
+// shownType tells it of a type by its OID.
+func shownType(oid string) string {
+	return `EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + `
+  AND ` + isShownType("y") + `) IS TRUE`
+}
 
 // shownDependent tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
 func shownDependent(class, object, column string) string {
-	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " + object + shownRelation +
-		" AND (" + object + ", " + column + ")" + hiddenColumns +
-		" OR " + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass AND " + object +
-		shownConstraint + ")"
+	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
+		shownRelation(object) + " AND (" + object + ", " + column + ")" + hiddenColumns +
+		" OR " + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass AND " +
+		`EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.=) ` + object + " AND " +
+		isShownConstraint("k") + ") IS TRUE)"
 }
 
 // IsOwnSchema tells whether a schema is one of those that migrate makes, which no agent sees.
@@ -77,7 +137,7 @@ var shadows = slices.Concat(filtered, information, whole(
 // filtered are the catalogs of which a part shows.
 var filtered = []Shadow{
 	{
-		Source: pgCatalog("pg_class"), Where: "t.oid" + shownRelation,
+		Source: pgCatalog("pg_class"), Where: "(" + isOfEverybody("t") + " OR " + isListed("t.oid") + ") IS TRUE",
 		Keep: []string{
 			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
@@ -92,7 +152,7 @@ var filtered = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attribute"), Where: "t.attrelid" + shownRelation + " AND (t.attrelid, t.attnum)" + hiddenColumns,
+		Source: pgCatalog("pg_attribute"), Where: shownRelation("t.attrelid") + " AND (t.attrelid, t.attnum)" + hiddenColumns,
 		Keep: []string{
 			"attrelid", "attname", "atttypid", "attstattarget", "attlen", "attnum", "attndims", "attcacheoff", "atttypmod",
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
@@ -106,15 +166,15 @@ var filtered = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attrdef"), Where: "t.adrelid" + shownTable + " AND (t.adrelid, t.adnum)" + hiddenColumns,
+		Source: pgCatalog("pg_attrdef"), Where: shownTable("t.adrelid") + " AND (t.adrelid, t.adnum)" + hiddenColumns,
 		Keep: []string{"oid", "adrelid", "adnum"},
 		Set: map[string]string{
-			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT w.attrelid, w.attnum FROM pgconsent.narrowed AS w) AND " +
-				plainDefault("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") + " THEN t.adbin END",
+			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
+				"FROM pgconsent.narrowed_columns() AS h) AND " + plainDefault("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") + " THEN t.adbin END",
 		},
 	},
 	{
-		Source: pgCatalog("pg_index"), Where: "t.indexrelid" + shownRelation,
+		Source: pgCatalog("pg_index"), Where: shownRelation("t.indexrelid"),
 		Keep: []string{
 			"indexrelid", "indrelid", "indnatts", "indnkeyatts", "indisunique", "indnullsnotdistinct", "indisprimary",
 			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
@@ -124,7 +184,7 @@ var filtered = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_constraint"),
-		Where:  "t.oid" + shownConstraint,
+		Where:  isShownConstraint("t"),
 		Keep: []string{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
@@ -133,7 +193,7 @@ var filtered = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_type"), Where: "t.oid" + shownType,
+		Source: pgCatalog("pg_type"), Where: isShownType("t"),
 		Keep: []string{
 			"oid", "typname", "typnamespace", "typowner", "typlen", "typbyval", "typtype", "typcategory", "typispreferred",
 			"typisdefined", "typdelim", "typrelid", "typsubscript", "typelem", "typarray", "typinput", "typoutput",
@@ -141,10 +201,11 @@ var filtered = []Shadow{
 			"typbasetype", "typtypmod", "typndims", "typcollation",
 		},
 	},
-	{Source: pgCatalog("pg_enum"), Where: "t.enumtypid" + shownType},
-	{Source: pgCatalog("pg_range"), Where: "t.rngtypid" + shownType},
+	{Source: pgCatalog("pg_enum"), Where: shownType("t.enumtypid")},
+	{Source: pgCatalog("pg_range"), Where: shownType("t.rngtypid")},
 	{
-		Source: pgCatalog("pg_proc"), Where: "t.oid" + shownFunction,
+		Source: pgCatalog("pg_proc"), Where: "(t.pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace " +
+			"OR t.oid IN (SELECT f.oid FROM pgconsent.listed_functions() AS f)) IS TRUE",
 		Keep: []string{
 			"oid", "proname", "pronamespace", "proowner", "prolang", "procost", "prorows", "provariadic", "prosupport",
 			"prokind", "prosecdef", "proleakproof", "proisstrict", "proretset", "provolatile", "proparallel", "pronargs",
@@ -166,9 +227,9 @@ var filtered = []Shadow{
 		Source: pgCatalog("pg_extension"),
 		Keep:   []string{"oid", "extname", "extowner", "extnamespace", "extrelocatable", "extversion"},
 	},
-	{Source: pgCatalog("pg_inherits"), Where: "t.inhrelid" + shownRelation + " AND t.inhparent" + shownRelation},
+	{Source: pgCatalog("pg_inherits"), Where: shownRelation("t.inhrelid") + " AND " + shownRelation("t.inhparent")},
 	{
-		Source: pgCatalog("pg_partitioned_table"), Where: "t.partrelid" + shownTable,
+		Source: pgCatalog("pg_partitioned_table"), Where: shownTable("t.partrelid"),
 		Keep: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
 	},
 	{
@@ -196,7 +257,7 @@ var filtered = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_tables"),
-		Where:  "(t.schemaname, t.tablename) IN (SELECT s.nspname, s.relname FROM pgconsent.shown AS s)",
+		Where:  shownNames("t.schemaname", "t.tablename"),
 		Keep:   []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
 		Set:    map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
 	},
@@ -212,7 +273,7 @@ var filtered = []Shadow{
   pgconsent_catalog.pg_get_viewdef(c.oid) AS definition` + relationsOfKind("m"),
 	},
 	{
-		Source: pgCatalog("pg_sequence"), Where: "t.seqrelid" + shownRelation,
+		Source: pgCatalog("pg_sequence"), Where: shownRelation("t.seqrelid"),
 		Keep: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
 	},
 	{
@@ -231,7 +292,7 @@ FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
 JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE i.oid` + shownRelation,
+WHERE ` + shownRelation("i.oid"),
 	},
 }
 
@@ -249,9 +310,9 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 
 // masked is an attribute of a masked column, whose type may be another: that of the view's column.
 func masked(attribute string) string {
-	return "CASE WHEN " + maskedColumn + " THEN COALESCE((SELECT v." + attribute + ` FROM pgconsent.reads AS r
-    JOIN pg_catalog.pg_attribute AS v ON v.attrelid OPERATOR(pg_catalog.=) r.view AND v.attname OPERATOR(pg_catalog.=) t.attname
-    WHERE r.oid OPERATOR(pg_catalog.=) t.attrelid), t.` + attribute + ") ELSE t." + attribute + " END"
+	return "CASE WHEN " + maskedColumn + " THEN COALESCE((SELECT m." + attribute + ` FROM pgconsent.masked_types() AS m
+    WHERE m.attrelid OPERATOR(pg_catalog.=) t.attrelid AND m.attnum OPERATOR(pg_catalog.=) t.attnum), t.` + attribute +
+		") ELSE t." + attribute + " END"
 }
 
 func whole(relations ...string) []Shadow {
