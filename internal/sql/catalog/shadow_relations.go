@@ -33,7 +33,7 @@ const (
 	notOurs        = ` NOT IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')`
 	systemSchemas  = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
   WHERE n.nspname IN ('pg_catalog', 'information_schema'))`
-	ownSchemas     = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
+	ownSchemas = `(SELECT n.oid FROM pg_catalog.pg_namespace AS n
   WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 )
 
