@@ -43,6 +43,11 @@ func (f shownObjects) objects() []Object {
 	view(narrowed, "narrowed", f.narrowedColumns()+`
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
+	// In views these names are not in the text of a function, where a proxy takes them for calls.
+	view(why, "listed_table", "SELECT c.oid, n.nspname, c.relname FROM "+tables.relations())
+	view(why, "listed_function", "SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
+JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
+JOIN pg_catalog.pg_proc AS p ON p.proname = l.name AND p.pronamespace = n.oid`)
 	function(waiting, "waiting_columns", "TABLE (attnum pg_catalog.int2, attname pg_catalog.name, "+
 		"nspname pg_catalog.name, relname pg_catalog.name)", "SELECT w.attnum, w.attname, w.nspname, w.relname FROM pgconsent.waiting AS w")
 	function(narrowed, "hidden_columns", "TABLE (attrelid pg_catalog.oid, attnum pg_catalog.int2)",
@@ -57,7 +62,7 @@ JOIN pg_catalog.pg_class AS c ON c.oid = w.attrelid JOIN pg_catalog.pg_namespace
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = r.oid
 JOIN pg_catalog.pg_attribute AS v ON v.attrelid = r.view AND v.attname = a.attname`)
 	function(why, "listed_tables", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, relname pg_catalog.name)",
-		"SELECT c.oid, n.nspname, c.relname FROM "+tables.relations())
+		"SELECT l.oid, l.nspname, l.relname FROM pgconsent.listed_table AS l")
 	function(why, "listed_relations", "SETOF pg_catalog.oid", listedRelations)
 	function(narrowed, "hidden_constraints", "SETOF pg_catalog.oid", hiddenConstraints)
 	function(why, "foreign_key_tables", "SETOF pg_catalog.oid", `SELECT e.oid FROM pgconsent.listed_tables() AS l
@@ -66,15 +71,14 @@ CROSS JOIN LATERAL (SELECT k.conrelid, k.confrelid FROM pg_catalog.pg_constraint
 CROSS JOIN LATERAL (VALUES (k.conrelid), (k.confrelid)) AS e (oid)
 WHERE k.confrelid IN (SELECT r.oid FROM pgconsent.listed_tables() AS r)`)
 	function(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
-		"SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
-JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
-JOIN pg_catalog.pg_proc AS p ON p.proname = l.name AND p.pronamespace = n.oid`)
+		"SELECT l.oid, l.nspname, l.proname FROM pgconsent.listed_function AS l")
 	of := strings.Join(signatures, ", ")
 	o.why = why
 	o.create("REVOKE ALL ON FUNCTION " + of + " FROM PUBLIC")
 	o.create("GRANT EXECUTE ON FUNCTION " + of + " TO " + f.agent)
 	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+of)
-	o.drop("Take the shadows away.", "DROP VIEW IF EXISTS pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
+	o.drop("Take the shadows away.", "DROP VIEW IF EXISTS pgconsent.listed_function, pgconsent.listed_table, "+
+		"pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
 	return []Object{o.Object}
 }
 
