@@ -17,7 +17,8 @@ func policyFolder(t *testing.T, policy string) (config string) {
 	dir := t.TempDir()
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(t.Context(), guardedSchema+"; GRANT SELECT ON public.attic TO PUBLIC; CREATE VIEW public.old AS SELECT * FROM public.attic").ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(t.Context(), guardedSchema+"; GRANT SELECT ON public.attic TO PUBLIC; "+
+		"CREATE VIEW public.old AS SELECT * FROM public.attic").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	one := fmt.Sprintf("{ name: %s, policy: policy.yaml, owners: [postgres] }", db.Name)
@@ -50,7 +51,8 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 			`unknown key "row"`, `table attic needs "rows"`, `has no table "note"`, `has no table "people2"`, "warning: ",
 			"4 problems, compared with databases one, two"}},
 		{"a table and a view", strings.Replace(guardedPolicy, "functions:", "  none: { rows: open }\nviews: { old: {}, nothing: {} }\nfunctions:", 1),
-			exitError, 3, []string{`has no table "none"`, "view public.old reads public.attic, which the policy does not list", `has no view "nothing"`, "3 problems, compared with databases one, two"}},
+			exitError, 3, []string{`has no table "none"`, "view public.old reads public.attic, which the policy does not list",
+				`has no view "nothing"`, "3 problems, compared with databases one, two"}},
 		{"is no YAML", "version: 1\ntables: { notes: { rows: open }\nviews: [", exitError, 1, []string{"1 problem\n"}},
 		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), exitError,
 			1, []string{`has no table "note"`, "1 problem, compared with databases one, two"}},

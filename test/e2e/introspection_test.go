@@ -85,7 +85,8 @@ func TestWhatSqlxAsksOfAStatement(t *testing.T) {
 		for sql, want := range map[string]string{
 			`SELECT NOT pg_attribute.attnotnull FROM (VALUES (0::int4, ` + table + `::int4, 1::int2), (1, NULL, NULL)) AS col(idx, table_id, col_idx)
 				LEFT JOIN pg_catalog.pg_attribute ON table_id IS NOT NULL AND attrelid = table_id AND attnum = col_idx ORDER BY col.idx`: "f\n\\N",
-			`SELECT typname, typtype, typcategory, typrelid, typelem, typbasetype FROM pg_catalog.pg_type WHERE oid = ` + fmt.Sprint(d.ParamOIDs[0]): "text\tb\tS\t0\t0\t0",
+			`SELECT typname, typtype, typcategory, typrelid, typelem, typbasetype FROM pg_catalog.pg_type WHERE oid = ` +
+				fmt.Sprint(d.ParamOIDs[0]): "text\tb\tS\t0\t0\t0",
 		} {
 			if got := told(session, sql); got != want {
 				t.Errorf("%s: %s, want %s", sql, got, want)

@@ -60,13 +60,14 @@ tables:
 		}
 	}
 	for sql, want := range map[string]string{
-		"SELECT count(*) FROM pg_sequences WHERE last_value IS NOT NULL":                                           "0",
-		"SELECT count(*) FROM information_schema.sequences WHERE sequence_name IN ('hidden_id_seq', 'other')":      "0",
-		"SELECT to_regclass('hidden_id_seq') IS NULL, to_regclass('other') IS NULL":                                "t\tt",
-		"SELECT to_regclass('narrowed_secret_seq') IS NULL, to_regclass('masked_n_seq') IS NULL":                   "t\tt",
-		"SELECT last_value FROM notes_id_seq":                                                                      "42501",
-		"SELECT relpages, reltuples, relfilenode FROM pg_class WHERE relname = 'notes_id_seq'":                     "0\t-1\t0",
-		"SELECT sequence_name FROM information_schema.sequences ORDER BY 1":                                        "elsewhere\nmasked_id_seq\nnarrowed_id_seq\nnotes_id_seq",
+		"SELECT count(*) FROM pg_sequences WHERE last_value IS NOT NULL":                                      "0",
+		"SELECT count(*) FROM information_schema.sequences WHERE sequence_name IN ('hidden_id_seq', 'other')": "0",
+		"SELECT to_regclass('hidden_id_seq') IS NULL, to_regclass('other') IS NULL":                           "t\tt",
+		"SELECT to_regclass('narrowed_secret_seq') IS NULL, to_regclass('masked_n_seq') IS NULL":              "t\tt",
+		"SELECT last_value FROM notes_id_seq":                                                                 "42501",
+		"SELECT relpages, reltuples, relfilenode FROM pg_class WHERE relname = 'notes_id_seq'":                "0\t-1\t0",
+		"SELECT sequence_name FROM information_schema.sequences ORDER BY 1": "elsewhere\nmasked_id_seq\n" +
+			"narrowed_id_seq\nnotes_id_seq",
 		"SELECT count(*) FROM information_schema.tables WHERE table_name LIKE '%_seq' OR table_name = 'elsewhere'": "0",
 	} {
 		if got := told(agent, sql); got != want {

@@ -83,7 +83,8 @@ func (r *relationReader) readGenerated(ctx context.Context) error {
 		text *string
 	)
 	return r.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+depends("pg_attrdef", "f.oid", "f.adrelid")+`
-		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated <> '' AND `+r.only("f.adrelid"),
+		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+		WHERE a.attgenerated <> '' AND `+r.only("f.adrelid"),
 		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependencyColumns},
 		func() error {
 			g.tree = newTree(text)
@@ -99,7 +100,8 @@ func (r *relationReader) readPartitionKeys(ctx context.Context) error {
 		text *string
 	)
 	return r.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+
-		depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL AND `+r.only("p.partrelid"),
+		depends("pg_class", "p.partrelid", "p.partrelid")+`
+			FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL AND `+r.only("p.partrelid"),
 		[]any{&p.relation, &text, &p.keys, &p.dependencyColumns},
 		func() error {
 			p.tree = newTree(text)
