@@ -10,7 +10,7 @@ import (
 // Option changes how [Compile] works.
 type Option func(*compiler)
 
-// WithViews gives [Compile] the function that rewrites the queries of views: rewrite.Definition, which this package
+// WithViews gives [Compile] the function that rewrites the queries of views: rewrite.RewriteViewQuery, which this package
 // cannot import. Without it a policy that lists views does not compile.
 func WithViews(define ViewRewriter) Option { return func(c *compiler) { c.views.rewriteView = define } }
 

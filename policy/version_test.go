@@ -65,7 +65,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 				if err != nil {
 					return nil
 				}
-				p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+				p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 				if err != nil {
 					return nil
 				}

@@ -100,12 +100,12 @@ func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (sai
 	doc, err := policy.LoadReadable(path)
 	isRead := err == nil
 	if isRead {
-		_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+		_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	}
 	var problems policy.Errors
 	switch {
 	case err == nil:
-		warnings, err := policy.Lint(doc, snap, around, policy.WithViews(rewrite.Definition))
+		warnings, err := policy.Lint(doc, snap, around, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {
 			out = append(out, err.Error())
 		}

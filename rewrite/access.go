@@ -10,38 +10,38 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// This walk finds out what a statement reads. It follows columns through aliases, sub-selects, WITH queries, views and
-// joins to their tables, and notes how they are used. It runs over the client's own tree, before any edit, and after
-// the walker has checked every construct. Where it cannot tell which column a name means, it takes all that it could
-// mean. A kind of node that it does not know makes everything count as used in every way.
+// The walk in the files access*.go finds out what a statement reads. It follows columns through aliases, sub-selects,
+// WITH queries, views and joins to their tables, and notes how they are used. It runs over the client's own tree,
+// before any edit, and after the walker has checked every construct. Where it cannot tell which column a name means, it
+// takes all that it could mean. A kind of node that it does not know makes everything count as used in every way.
 
-// usage is a set of ways in which a statement uses a column's value.
+// usage is a set of ways in which a statement uses the value of a column.
 type usage uint8
 
 const (
-	usageNullTest   usage = 1 << iota // IS NULL or count(x) asks whether there is a value
-	usageFilter                       // a condition depends on it
-	usageOutput                       // the result depends on it: values, order, groups
-	usageSimilarity                   // a distance or a similarity is computed of it
+	usageNullTest   usage = 1 << iota // the statement asks whether there is a value: by IS NULL or count(x)
+	usageFilter                       // a condition depends on the value
+	usageOutput                       // the result depends on the value: its values, order or groups
+	usageSimilarity                   // a distance or a similarity is computed from the value
 )
 
 // relationUse is one mention of a relation.
 type relationUse struct {
 	name           catalog.Name
-	relation       *catalog.Relation // nil for a catalog that the snapshot does not describe
+	relation       *catalog.Relation // the relation; nil for a catalog that the snapshot does not describe
 	alias          string
-	via            string // the view or the function that mentions it
-	declaredSource string // the source that the policy declares; "": it follows from the columns
+	throughObject  string // the view or the function through which the statement mentions it
+	declaredSource string // the source that the policy declares; "": the source follows from the columns
 
-	columnUsage     map[string]usage
-	rowUsage        usage           // how the statement uses all columns, as parts of a row
-	unusedColumns   map[string]bool // columns that a sub-select returns and nothing uses
-	unusedRow       bool            // the same of a whole row
-	constantColumns map[string]bool // columns that must equal a constant or a parameter for a row to be read
-	joinedByKey     bool            // a column of a key equals a column of another table
-	isTarget        bool            // the statement writes it
-	isRead          bool            // the statement also reads columns of a table that it writes
-	writtenColumns  map[string]bool // columns that the statement writes
+	columnUsage     map[string]usage // how the statement uses each column
+	rowUsage        usage            // how the statement uses all columns, as parts of a row
+	unusedColumns   map[string]bool  // columns that a sub-select returns and nothing uses
+	unusedRow       bool             // a sub-select returns the whole row and nothing uses it
+	constantColumns map[string]bool  // columns that must equal a constant or a parameter, or the row is not read
+	joinedByKey     bool             // the statement compares a key column with a column of another table
+	isTarget        bool             // the statement writes the relation
+	isRead          bool             // the statement also reads columns of a table that it writes
+	writtenColumns  map[string]bool  // columns that the statement writes
 }
 
 func (r *relationUse) mark(column string, f usage) {
@@ -54,7 +54,7 @@ func (r *relationUse) mark(column string, f usage) {
 	if r.relation == nil {
 		return
 	}
-	// an error of the column's expression shows the values that it is computed from
+	// an error of the expression of a virtual column shows the values from which it is computed
 	if c := r.relation.Column(column); c != nil && c.Virtual {
 		for _, from := range c.ComputedFrom {
 			r.columnUsage[from] |= f | usageOutput
@@ -62,52 +62,52 @@ func (r *relationUse) mark(column string, f usage) {
 	}
 }
 
-// outputColumn is a column that an item of FROM or a query gives.
+// outputColumn is a column that an item of FROM or a query returns.
 type outputColumn struct {
 	name       string
-	hasOwnName bool // the statement names it: AS name, or the name of a column
+	hasOwnName bool // the statement names the column: by AS name, or as the name of a table's column
 	usage      usage
 
-	relation *relationUse // the table of the column; with column "" the value is a whole row of the table
+	relation *relationUse // the table that has the column; if column is "", the value is a whole row of the table
 	column   string
-	sources  []*outputColumn // else the columns that it passes on
-	expr     *sqltext.Node   // else what it is computed of; all columns in it are marked already
+	sources  []*outputColumn // for a column that passes on others: those columns
+	expr     *sqltext.Node   // for a computed column: its expression, whose columns are marked already
 	scope    *usageScope
 }
 
-// columnUsage follows the columns of one statement.
-type columnUsage struct {
+// usageAnalysis follows how one statement uses its columns.
+type usageAnalysis struct {
 	*walker
 	uses    []*relationUse
 	visited map[*sqltext.RangeVar]bool
 	// the results of subqueries in expressions, which may be visited twice
 	subqueries map[*sqltext.SelectStmt]*resultColumns
-	ctes       *cteLevel // the WITH queries that the current expression sees
-	// what columns of conditions count as: in a sub-select whose result is output, as output
+	ctes       *cteLevel // the WITH queries that the current expression can name
+	// the usage of columns in conditions: usageOutput in a sub-select whose result is output, else usageFilter
 	conditionUsage usage
-	viewName       string // the view through which it reaches tables
-	viewCount      int
-	starOutputs    int
-	incomplete     bool // it did not understand something
+	viewName       string // the view through which the walk reaches tables at the moment; "": none
+	viewCount      int    // how many mentions of views were followed
+	starOutputs    int    // how many outputs stars have made
+	incomplete     bool   // the walk met something that it does not understand
 }
 
 // resultColumns are the columns that a query returns.
 type resultColumns struct {
 	outputs []*outputColumn
-	unknown *outputColumn // further columns whose names are not known
+	unknown *outputColumn // stands for further columns whose names are not known; nil: there are none
 	byName  map[string]*sameName
 }
 
-// sameName are the outputs of one name. A list of thousands of names may refer to thousands of columns, so each name is
-// marked once.
+// sameName holds the outputs that have one name. A list of thousands of names may refer to thousands of columns, so
+// each name is marked only once.
 type sameName struct {
-	ownName []*outputColumn // the outputs with a name by AS, or with the name of a column
-	all     []*outputColumn
-	used    [2]bool // ownName, all
+	ownName  []*outputColumn // the outputs with a name by AS, or with the name of a column
+	all      []*outputColumn
+	isMarked [2]bool // whether ownName, and whether all, are marked as used
 }
 
-// markNamedUsed marks the outputs of a name, and tells whether there are any.
-func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly bool) bool {
+// markNamedUsed marks the outputs of a name as used, and tells whether there are any.
+func (r *usageAnalysis) markNamedUsed(q *resultColumns, name string, givenOnly bool) bool {
 	if q.byName == nil {
 		q.byName = make(map[string]*sameName, len(q.outputs))
 		for _, o := range q.outputs {
@@ -129,8 +129,8 @@ func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly boo
 	if givenOnly {
 		which, outputs = 0, same.ownName
 	}
-	if !same.used[which] {
-		same.used[which] = true
+	if !same.isMarked[which] {
+		same.isMarked[which] = true
 		for _, o := range outputs {
 			r.markUsed(o, usageOutput)
 		}
@@ -142,26 +142,26 @@ func (r *columnUsage) markNamedUsed(q *resultColumns, name string, givenOnly boo
 type rangeItem struct {
 	resultColumns
 	name            string
-	relation        catalog.Name  // the name of a table without alias
-	wholeRow        *outputColumn // the whole row
-	use             *relationUse
-	joinedRelations []*relationUse // the tables in a join with an alias
+	relation        catalog.Name   // the name of a table without an alias
+	wholeRow        *outputColumn  // the output that stands for the whole row
+	use             *relationUse   // the mention of the table; nil: the item is no table
+	joinedRelations []*relationUse // the tables of a join that has an alias
 }
 
-// usageScope holds the items of one query level. parent is the level around it.
+// usageScope holds the items of FROM of one query. parent is the scope of the query around it.
 type usageScope struct {
 	items  []*rangeItem
 	parent *usageScope
 }
 
-// cteLevel holds the WITH queries of one level.
+// cteLevel holds the WITH queries of one WITH clause.
 type cteLevel struct {
 	parent  *cteLevel
 	queries map[string]*resultColumns
 }
 
-// markUsed marks the columns of tables that an output comes from.
-func (r *columnUsage) markUsed(o *outputColumn, f usage) {
+// markUsed marks the table columns from which an output comes as used.
+func (r *usageAnalysis) markUsed(o *outputColumn, f usage) {
 	if o == nil {
 		return
 	}
@@ -177,19 +177,19 @@ func (r *columnUsage) markUsed(o *outputColumn, f usage) {
 		r.markUsed(inner, f)
 	}
 	if o.expr != nil && f&usageSimilarity != 0 {
-		r.expr(o.expr, o.scope, f)
+		r.visitExpr(o.expr, o.scope, f)
 	}
 }
 
-// addSource notes that an output comes from another one, too.
-func (r *columnUsage) addSource(o, inner *outputColumn) {
+// addSource notes a further output from which an output comes.
+func (r *usageAnalysis) addSource(o, inner *outputColumn) {
 	o.sources = append(o.sources, inner)
 	if o.usage != 0 {
 		r.markUsed(inner, o.usage)
 	}
 }
 
-func (r *columnUsage) markAllUsed(q *resultColumns, f usage) {
+func (r *usageAnalysis) markAllUsed(q *resultColumns, f usage) {
 	if q == nil {
 		return
 	}
@@ -199,21 +199,21 @@ func (r *columnUsage) markAllUsed(q *resultColumns, f usage) {
 	r.markUsed(q.unknown, f)
 }
 
-// baseColumn follows an output to the table's column that it is. direct tells that the table itself gives it. It
-// returns nil if the output is no column of a table, or may be one of several.
+// baseColumn follows an output to the table's column that it is. direct tells whether the table itself, and no query,
+// returns it. The result is nil if the output is no column of a table, or may be one of several.
 func (o *outputColumn) baseColumn() (found *outputColumn, direct bool) {
-	found = o.origin()
+	found = o.followOrigin()
 	if found == nil || found.relation == nil {
 		return nil, false
 	}
 	return found, found == o
 }
 
-// origin follows an output as long as it passes on exactly one other. It returns nil if nothing is known of that one.
-// It does, too, if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL
-// refuses.
-func (o *outputColumn) origin() *outputColumn {
-	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps: a walk in a circle meets it
+// followOrigin follows an output as long as it passes on exactly one other output. The result is nil if nothing is
+// known of the last one, or if the output comes from itself, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which
+// PostgreSQL refuses.
+func (o *outputColumn) followOrigin() *outputColumn {
+	mark, steps, next := o, 0, 1 // mark moves on after 1, 2, 4, … steps, so that a walk in a circle meets it
 	for o != nil && o.relation == nil && len(o.sources) == 1 && o.expr == nil {
 		if o = o.sources[0]; o == mark {
 			return nil
@@ -225,7 +225,7 @@ func (o *outputColumn) origin() *outputColumn {
 	return o
 }
 
-// noteUnused notes a column that a sub-select returns. So far nothing uses it.
+// noteUnused notes that a sub-select returns a column and nothing uses it so far.
 func (o *outputColumn) noteUnused() {
 	if b, _ := o.baseColumn(); b != nil && b.relation != nil {
 		if b.column == "" {
@@ -236,16 +236,16 @@ func (o *outputColumn) noteUnused() {
 	}
 }
 
-// analyzeAccesses finds out what each statement of the text reads and writes, and what all of them do. Every relation
-// that the walker has met must be in its result.
+// analyzeAccesses finds out what each statement of the text reads and writes, and what all of them together do. The
+// result has every relation that the walker has met.
 func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy.Statement, all []policy.Access) {
-	analyses := make([]*columnUsage, 0, len(tree.Stmts))
+	analyses := make([]*usageAnalysis, 0, len(tree.Stmts))
 	visited := map[*sqltext.RangeVar]bool{}
 	known := map[catalog.Name]bool{}
 	for _, raw := range tree.Stmts {
-		r := &columnUsage{walker: w, visited: visited, subqueries: map[*sqltext.SelectStmt]*resultColumns{},
+		r := &usageAnalysis{walker: w, visited: visited, subqueries: map[*sqltext.SelectStmt]*resultColumns{},
 			conditionUsage: usageFilter}
-		r.statement(raw.GetStmt())
+		r.visitStatement(raw.GetStmt())
 		for _, one := range r.uses {
 			known[one.name] = true
 			if r.incomplete {
@@ -254,7 +254,7 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 		}
 		analyses = append(analyses, r)
 	}
-	// A relation that only the walker has met counts as read in every way, by each of the statements.
+	// A relation that the walker has met and this walk has not counts as read in every way, by each of the statements.
 	for _, ref := range w.references {
 		names := []catalog.Name{ref.name}
 		if ref.fragment != nil {
@@ -270,27 +270,27 @@ func (w *walker) analyzeAccesses(tree *sqltext.ParseResult) (statements []policy
 			}
 		}
 	}
-	var every []*relationUse
+	var allUses []*relationUse
 	for i, r := range analyses {
 		stmt := tree.Stmts[i].GetStmt()
-		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.accesses(r.uses)}
+		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.mergeAccesses(r.uses)}
 		if w.pol.RecordsKeys() {
 			s.SingleTable = readsOneTableOnce(stmt)
 		}
 		if w.pol.HasContracts() {
-			s.Limit, s.PlainSelect = plainSelect(stmt)
+			s.Limit, s.PlainSelect = isPlainSelect(stmt)
 			if len(tree.Stmts) == 1 {
 				s.NamedStatements = w.templatesOf(stmt)
 			}
 		}
-		statements, every = append(statements, s), append(every, r.uses...)
+		statements, allUses = append(statements, s), append(allUses, r.uses...)
 	}
-	w.relationUses = every
-	return statements, w.accesses(every)
+	w.relationUses = allUses
+	return statements, w.mergeAccesses(allUses)
 }
 
-// accesses makes one access of all mentions that read a relation in one way.
-func (w *walker) accesses(reads []*relationUse) []policy.Access {
+// mergeAccesses merges the mentions that read a relation in one way into one access.
+func (w *walker) mergeAccesses(reads []*relationUse) []policy.Access {
 	type key struct {
 		relation    catalog.Name
 		levelItem   string
@@ -309,14 +309,14 @@ func (w *walker) accesses(reads []*relationUse) []policy.Access {
 		if r.alias != r.name.Name && r.alias != "" && !slices.Contains(a.Aliases, r.alias) {
 			a.Aliases = append(a.Aliases, r.alias)
 		}
-		if r.via != "" && !slices.Contains(a.Through, r.via) {
-			a.Through = append(a.Through, r.via)
+		if r.throughObject != "" && !slices.Contains(a.Through, r.throughObject) {
+			a.Through = append(a.Through, r.throughObject)
 		}
 		switch {
 		case whole || a.Columns == nil:
 			a.Columns = nil
 		case r.relation != nil:
-			for _, c := range r.relation.Columns { // in their order
+			for _, c := range r.relation.Columns { // the columns in the order of the table
 				if columns[c.Name] && !slices.Contains(a.Columns, c.Name) {
 					a.Columns = append(a.Columns, c.Name)
 				}
@@ -373,7 +373,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// readsOneKey tells whether the mention reads the row of one key only.
+// readsOneKey tells whether the mention reads only the row of a single key.
 func (r *relationUse) readsOneKey() bool {
 	if r.relation == nil || len(r.relation.PrimaryKey) == 0 {
 		return false
@@ -381,7 +381,7 @@ func (r *relationUse) readsOneKey() bool {
 	return !slices.ContainsFunc(r.relation.PrimaryKey, func(c string) bool { return !r.constantColumns[c] })
 }
 
-// accessSource tells how a mention gets at its rows: by similarity, by its columns, or by metadata.
+// accessSource tells by which kind of columns a mention gets at its rows: embeddings, other columns, or metadata.
 func (w *walker) accessSource(r *relationUse) string {
 	if r.relation == nil {
 		return policy.SourceStructured
@@ -399,7 +399,7 @@ func (w *walker) accessSource(r *relationUse) string {
 			source = policy.SourceStructured
 		}
 	}
-	for name, f := range r.columnUsage { // a name that is no column of the table: a system column, or none at all
+	for name, f := range r.columnUsage { // the name is no column of the table, but a system column or nothing
 		if r.relation.Column(name) == nil && f&usageSimilarity != 0 {
 			return policy.SourceVector
 		}
@@ -408,8 +408,9 @@ func (w *walker) accessSource(r *relationUse) string {
 }
 
 // addRelation notes a mention of a relation.
-func (r *columnUsage) addRelation(name catalog.Name, alias string, relation *catalog.Relation) *relationUse {
-	out := &relationUse{name: name, relation: relation, alias: alias, via: r.viewName, columnUsage: map[string]usage{},
+func (r *usageAnalysis) addRelation(name catalog.Name, alias string, relation *catalog.Relation) *relationUse {
+	out := &relationUse{name: name, relation: relation, alias: alias, throughObject: r.viewName,
+		columnUsage:   map[string]usage{},
 		unusedColumns: map[string]bool{}, constantColumns: map[string]bool{}, writtenColumns: map[string]bool{}}
 	r.uses = append(r.uses, out)
 	return out

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// itemsNamed returns the items with the given name, from the innermost level that has such an item.
+// itemsNamed returns the items with the given name in the innermost scope that has such an item.
 func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	for ; s != nil; s = s.parent {
 		var out []*rangeItem
@@ -22,8 +22,8 @@ func (s *usageScope) itemsNamed(name string) []*rangeItem {
 	return nil
 }
 
-// qualifiedItems are the items that schema.table can mean.
-func (r *columnUsage) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
+// qualifiedItems returns the items that schema.table can mean.
+func (r *usageAnalysis) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
 	name, _ := r.snap.ResolveRelation(c.Fields[0].GetString_().GetSval(), c.Fields[1].GetString_().GetSval())
 	for s := own; s != nil && name.Name != ""; s = s.parent {
 		var out []*rangeItem
@@ -39,8 +39,8 @@ func (r *columnUsage) qualifiedItems(c *sqltext.ColumnRef, own *usageScope) []*r
 	return nil
 }
 
-// resolveColumn returns all outputs that a reference can mean. Mostly it is one.
-func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*outputColumn {
+// resolveColumn returns all outputs that a reference can mean, in most cases one.
+func (r *usageAnalysis) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*outputColumn {
 	var items []*rangeItem
 	name := c.Fields[len(c.Fields)-1].GetString_().GetSval()
 	switch len(c.Fields) {
@@ -57,7 +57,7 @@ func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*ou
 		if len(found) == 0 && it.unknown != nil {
 			found = []*outputColumn{it.unknown}
 		}
-		if len(found) == 0 { // a function of the row in attribute notation, or a system column
+		if len(found) == 0 { // the name is a function of the row in attribute notation, or a system column
 			if name == "tableoid" {
 				continue
 			}
@@ -74,8 +74,9 @@ func (r *columnUsage) resolveColumn(c *sqltext.ColumnRef, own *usageScope) []*ou
 	return out
 }
 
-// resolveUnqualified returns what a bare name can mean: a column of the innermost level that has it, or a whole row.
-func (r *columnUsage) resolveUnqualified(name string, own *usageScope) []*outputColumn {
+// resolveUnqualified returns what a name without qualifier can mean: a column in the innermost scope that has it, or a
+// whole row.
+func (r *usageAnalysis) resolveUnqualified(name string, own *usageScope) []*outputColumn {
 	var out []*outputColumn
 	for s := own; s != nil; s = s.parent {
 		found := columnsNamed(s.items, name)
@@ -101,9 +102,9 @@ func (r *columnUsage) resolveUnqualified(name string, own *usageScope) []*output
 	return out
 }
 
-// markEverything marks all columns in sight, where a name is not known. With nothing in sight the walk has missed the
-// item that has the name.
-func (r *columnUsage) markEverything(own *usageScope, f usage) {
+// markEverything marks all columns in sight as used, if it is not known what a name means. If no item is in sight, the
+// walk has missed the item with that name, and counts as incomplete.
+func (r *usageAnalysis) markEverything(own *usageScope, f usage) {
 	none := true
 	defer func() { r.incomplete = r.incomplete || none }()
 	for s := own; s != nil; s = s.parent {
@@ -115,14 +116,14 @@ func (r *columnUsage) markEverything(own *usageScope, f usage) {
 	}
 }
 
-func (r *columnUsage) exprs(list []*sqltext.Node, own *usageScope, f usage) {
+func (r *usageAnalysis) visitExprs(list []*sqltext.Node, own *usageScope, f usage) {
 	for _, n := range list {
-		r.expr(n, own, f)
+		r.visitExpr(n, own, f)
 	}
 }
 
-// expr marks the columns of an expression.
-func (r *columnUsage) expr(n *sqltext.Node, own *usageScope, f usage) {
+// visitExpr marks the columns of an expression as used.
+func (r *usageAnalysis) visitExpr(n *sqltext.Node, own *usageScope, f usage) {
 	if n == nil || n.Node == nil {
 		return
 	}
@@ -136,7 +137,7 @@ func (r *columnUsage) expr(n *sqltext.Node, own *usageScope, f usage) {
 			return
 		}
 		for _, o := range r.resolveColumn(kind.ColumnRef, own) {
-			if f == usageNullTest && o.mayBeRow() { // whether a row is NULL depends on its columns
+			if f == usageNullTest && o.mayBeRow() { // whether a row is NULL depends on the values of its columns
 				r.markUsed(o, usageOutput)
 			}
 			r.markUsed(o, f)
@@ -144,95 +145,95 @@ func (r *columnUsage) expr(n *sqltext.Node, own *usageScope, f usage) {
 	case *sqltext.Node_ParamRef, *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_SetToDefault,
 		*sqltext.Node_String, *sqltext.Node_Integer, *sqltext.Node_Float, *sqltext.Node_Boolean, *sqltext.Node_BitString:
 	case *sqltext.Node_A_Expr:
-		r.operation(kind.AExpr, own, f)
+		r.visitOperator(kind.AExpr, own, f)
 	case *sqltext.Node_BoolExpr:
-		r.exprs(kind.BoolExpr.Args, own, f)
+		r.visitExprs(kind.BoolExpr.Args, own, f)
 	case *sqltext.Node_NullTest:
 		if kind.NullTest.Arg.GetColumnRef() != nil && f&usageSimilarity == 0 {
-			r.expr(kind.NullTest.Arg, own, usageNullTest)
+			r.visitExpr(kind.NullTest.Arg, own, usageNullTest)
 			return
 		}
-		r.expr(kind.NullTest.Arg, own, f)
+		r.visitExpr(kind.NullTest.Arg, own, f)
 	case *sqltext.Node_BooleanTest:
-		r.expr(kind.BooleanTest.Arg, own, f)
+		r.visitExpr(kind.BooleanTest.Arg, own, f)
 	case *sqltext.Node_TypeCast:
 		if r.isEmbeddingTypeName(kind.TypeCast.GetTypeName()) {
 			f |= usageSimilarity
 		}
-		r.expr(kind.TypeCast.Arg, own, f)
+		r.visitExpr(kind.TypeCast.Arg, own, f)
 	case *sqltext.Node_CollateClause:
-		r.expr(kind.CollateClause.Arg, own, f)
+		r.visitExpr(kind.CollateClause.Arg, own, f)
 	case *sqltext.Node_FuncCall:
-		r.call(kind.FuncCall, own, f)
+		r.visitCall(kind.FuncCall, own, f)
 	case *sqltext.Node_NamedArgExpr:
-		r.expr(kind.NamedArgExpr.Arg, own, f)
+		r.visitExpr(kind.NamedArgExpr.Arg, own, f)
 	case *sqltext.Node_CaseExpr:
-		r.expr(kind.CaseExpr.Arg, own, f)
-		r.exprs(kind.CaseExpr.Args, own, f)
-		r.expr(kind.CaseExpr.Defresult, own, f)
+		r.visitExpr(kind.CaseExpr.Arg, own, f)
+		r.visitExprs(kind.CaseExpr.Args, own, f)
+		r.visitExpr(kind.CaseExpr.Defresult, own, f)
 	case *sqltext.Node_CaseWhen:
-		r.expr(kind.CaseWhen.Expr, own, f)
-		r.expr(kind.CaseWhen.Result, own, f)
+		r.visitExpr(kind.CaseWhen.Expr, own, f)
+		r.visitExpr(kind.CaseWhen.Result, own, f)
 	case *sqltext.Node_CoalesceExpr:
-		r.exprs(kind.CoalesceExpr.Args, own, f)
+		r.visitExprs(kind.CoalesceExpr.Args, own, f)
 	case *sqltext.Node_MinMaxExpr:
-		r.exprs(kind.MinMaxExpr.Args, own, f)
+		r.visitExprs(kind.MinMaxExpr.Args, own, f)
 	case *sqltext.Node_GroupingFunc:
-		r.exprs(kind.GroupingFunc.Args, own, f)
+		r.visitExprs(kind.GroupingFunc.Args, own, f)
 	case *sqltext.Node_SubLink:
-		r.subLink(kind.SubLink, own, f)
+		r.visitSubLink(kind.SubLink, own, f)
 	case *sqltext.Node_RowExpr:
-		r.exprs(kind.RowExpr.Args, own, f)
+		r.visitExprs(kind.RowExpr.Args, own, f)
 	case *sqltext.Node_A_ArrayExpr:
-		r.exprs(kind.AArrayExpr.Elements, own, f)
+		r.visitExprs(kind.AArrayExpr.Elements, own, f)
 	case *sqltext.Node_A_Indirection:
-		r.indirection(kind.AIndirection, own, f)
+		r.visitIndirection(kind.AIndirection, own, f)
 	case *sqltext.Node_SortBy:
 		if r.isSimilarityOperator(kind.SortBy.UseOp) {
 			f |= usageSimilarity
 		}
-		r.expr(kind.SortBy.Node, own, f)
+		r.visitExpr(kind.SortBy.Node, own, f)
 	case *sqltext.Node_WindowDef:
 		r.window(kind.WindowDef, own, f)
 	case *sqltext.Node_GroupingSet:
-		r.exprs(kind.GroupingSet.Content, own, f)
+		r.visitExprs(kind.GroupingSet.Content, own, f)
 	case *sqltext.Node_List:
-		r.exprs(kind.List.Items, own, f)
+		r.visitExprs(kind.List.Items, own, f)
 	case *sqltext.Node_MultiAssignRef:
-		r.expr(kind.MultiAssignRef.Source, own, f)
+		r.visitExpr(kind.MultiAssignRef.Source, own, f)
 	case *sqltext.Node_XmlExpr:
 		for _, n := range kind.XmlExpr.NamedArgs {
-			r.expr(n.GetResTarget().GetVal(), own, f)
+			r.visitExpr(n.GetResTarget().GetVal(), own, f)
 		}
-		r.exprs(kind.XmlExpr.Args, own, f)
+		r.visitExprs(kind.XmlExpr.Args, own, f)
 	case *sqltext.Node_XmlSerialize:
-		r.expr(kind.XmlSerialize.Expr, own, f)
+		r.visitExpr(kind.XmlSerialize.Expr, own, f)
 	case *sqltext.Node_JsonValueExpr:
-		r.jsonValue(kind.JsonValueExpr, own, f)
+		r.visitJSONValue(kind.JsonValueExpr, own, f)
 	case *sqltext.Node_JsonKeyValue:
-		r.jsonKeyValue(kind.JsonKeyValue, own, f)
+		r.visitJSONKeyValue(kind.JsonKeyValue, own, f)
 	case *sqltext.Node_JsonObjectConstructor:
-		r.exprs(kind.JsonObjectConstructor.Exprs, own, f)
+		r.visitExprs(kind.JsonObjectConstructor.Exprs, own, f)
 	case *sqltext.Node_JsonArrayConstructor:
-		r.exprs(kind.JsonArrayConstructor.Exprs, own, f)
+		r.visitExprs(kind.JsonArrayConstructor.Exprs, own, f)
 	case *sqltext.Node_JsonArrayQueryConstructor:
-		r.subQuery(kind.JsonArrayQueryConstructor.GetQuery().GetSelectStmt(), own, f, true)
+		r.visitSubQuery(kind.JsonArrayQueryConstructor.GetQuery().GetSelectStmt(), own, f, true)
 	case *sqltext.Node_JsonObjectAgg:
-		r.jsonAggregate(kind.JsonObjectAgg.Constructor, own, f)
-		r.jsonKeyValue(kind.JsonObjectAgg.Arg, own, f)
+		r.visitJSONAggregate(kind.JsonObjectAgg.Constructor, own, f)
+		r.visitJSONKeyValue(kind.JsonObjectAgg.Arg, own, f)
 	case *sqltext.Node_JsonArrayAgg:
-		r.jsonAggregate(kind.JsonArrayAgg.Constructor, own, f)
-		r.jsonValue(kind.JsonArrayAgg.Arg, own, f)
+		r.visitJSONAggregate(kind.JsonArrayAgg.Constructor, own, f)
+		r.visitJSONValue(kind.JsonArrayAgg.Arg, own, f)
 	case *sqltext.Node_JsonIsPredicate:
-		r.expr(kind.JsonIsPredicate.Expr, own, f)
+		r.visitExpr(kind.JsonIsPredicate.Expr, own, f)
 	default:
 		r.incomplete = true
 	}
 }
 
-// mayBeRow tells whether an output is, or may be, a whole row.
+// mayBeRow tells whether an output may be a whole row.
 func (o *outputColumn) mayBeRow() bool {
-	switch origin := o.origin(); {
+	switch origin := o.followOrigin(); {
 	case origin == nil:
 		return true
 	case origin.relation != nil:
@@ -242,60 +243,60 @@ func (o *outputColumn) mayBeRow() bool {
 	}
 }
 
-func (r *columnUsage) jsonValue(v *sqltext.JsonValueExpr, own *usageScope, f usage) {
+func (r *usageAnalysis) visitJSONValue(v *sqltext.JsonValueExpr, own *usageScope, f usage) {
 	if v != nil {
-		r.expr(v.RawExpr, own, f)
-		r.expr(v.FormattedExpr, own, f)
+		r.visitExpr(v.RawExpr, own, f)
+		r.visitExpr(v.FormattedExpr, own, f)
 	}
 }
 
-func (r *columnUsage) jsonKeyValue(kv *sqltext.JsonKeyValue, own *usageScope, f usage) {
+func (r *usageAnalysis) visitJSONKeyValue(kv *sqltext.JsonKeyValue, own *usageScope, f usage) {
 	if kv != nil {
-		r.expr(kv.Key, own, f)
-		r.jsonValue(kv.Value, own, f)
+		r.visitExpr(kv.Key, own, f)
+		r.visitJSONValue(kv.Value, own, f)
 	}
 }
 
-func (r *columnUsage) jsonAggregate(c *sqltext.JsonAggConstructor, own *usageScope, f usage) {
+func (r *usageAnalysis) visitJSONAggregate(c *sqltext.JsonAggConstructor, own *usageScope, f usage) {
 	if c != nil {
-		r.expr(c.AggFilter, own, f)
-		r.exprs(c.AggOrder, own, f)
+		r.visitExpr(c.AggFilter, own, f)
+		r.visitExprs(c.AggOrder, own, f)
 		r.window(c.Over, own, f)
 	}
 }
 
-func (r *columnUsage) window(d *sqltext.WindowDef, own *usageScope, f usage) {
+func (r *usageAnalysis) window(d *sqltext.WindowDef, own *usageScope, f usage) {
 	if d != nil {
-		r.exprs(d.PartitionClause, own, f)
-		r.exprs(d.OrderClause, own, f)
-		r.expr(d.StartOffset, own, f)
-		r.expr(d.EndOffset, own, f)
+		r.visitExprs(d.PartitionClause, own, f)
+		r.visitExprs(d.OrderClause, own, f)
+		r.visitExpr(d.StartOffset, own, f)
+		r.visitExpr(d.EndOffset, own, f)
 	}
 }
 
-func (r *columnUsage) indirection(x *sqltext.A_Indirection, own *usageScope, f usage) {
+func (r *usageAnalysis) visitIndirection(x *sqltext.A_Indirection, own *usageScope, f usage) {
 	for _, n := range x.Indirection {
 		if i := n.GetAIndices(); i != nil {
-			r.expr(i.Lidx, own, f)
-			r.expr(i.Uidx, own, f)
+			r.visitExpr(i.Lidx, own, f)
+			r.visitExpr(i.Uidx, own, f)
 		}
-		if s := n.GetString_(); s != nil { // it may be a function in attribute notation
+		if s := n.GetString_(); s != nil { // the name may be a function in attribute notation
 			if r.isSimilarityFunction("", s.GetSval()) {
 				f |= usageSimilarity
 			}
 			r.addFunctionReads("", s.GetSval())
 		}
 	}
-	r.expr(x.Arg, own, f)
+	r.visitExpr(x.Arg, own, f)
 }
 
-func (r *columnUsage) subLink(s *sqltext.SubLink, own *usageScope, f usage) {
+func (r *usageAnalysis) visitSubLink(s *sqltext.SubLink, own *usageScope, f usage) {
 	if r.isSimilarityOperator(s.OperName) {
 		f |= usageSimilarity
 	}
-	r.expr(s.Testexpr, own, f)
-	outs := r.subQuery(s.GetSubselect().GetSelectStmt(), own, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
-	// x IN (SELECT key FROM t) joins as x = key does.
+	r.visitExpr(s.Testexpr, own, f)
+	outs := r.visitSubQuery(s.GetSubselect().GetSelectStmt(), own, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
+	// x IN (SELECT key FROM t) joins the two as x = key does
 	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 &&
 		outs.unknown == nil {
 		if a := r.singleColumn(s.Testexpr, own); a != nil {
@@ -304,15 +305,15 @@ func (r *columnUsage) subLink(s *sqltext.SubLink, own *usageScope, f usage) {
 	}
 }
 
-// subQuery visits a query in an expression, once, and marks what it returns.
-func (r *columnUsage) subQuery(s *sqltext.SelectStmt, own *usageScope, f usage, returned bool) *resultColumns {
+// visitSubQuery visits a query inside an expression, each query once, and marks the columns that it returns as used.
+func (r *usageAnalysis) visitSubQuery(s *sqltext.SelectStmt, own *usageScope, f usage, returned bool) *resultColumns {
 	q := r.subqueries[s]
 	if q == nil {
 		outer := r.conditionUsage
 		if f&usageOutput != 0 {
-			r.conditionUsage = usageOutput // the output depends on its conditions
+			r.conditionUsage = usageOutput // the output of the query depends on the conditions in it
 		}
-		q = r.selectStmt(s, own, r.ctes)
+		q = r.visitSelect(s, own, r.ctes)
 		r.conditionUsage = outer
 		r.subqueries[s] = q
 	}
@@ -322,8 +323,8 @@ func (r *columnUsage) subQuery(s *sqltext.SelectStmt, own *usageScope, f usage, 
 	return q
 }
 
-// call visits a function call.
-func (r *columnUsage) call(c *sqltext.FuncCall, own *usageScope, f usage) {
+// visitCall visits a function call.
+func (r *usageAnalysis) visitCall(c *sqltext.FuncCall, own *usageScope, f usage) {
 	schema, name, _ := qualifiedName(c.Funcname)
 	inside := f
 	switch {
@@ -331,17 +332,17 @@ func (r *columnUsage) call(c *sqltext.FuncCall, own *usageScope, f usage) {
 		inside |= usageSimilarity
 	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 &&
 		c.Args[0].GetColumnRef() != nil && f&usageSimilarity == 0:
-		inside = usageNullTest // it depends on how many there are
+		inside = usageNullTest // the result depends on the number of values only
 	}
-	r.exprs(c.Args, own, inside)
-	r.exprs(c.AggOrder, own, f)
-	r.expr(c.AggFilter, own, f)
+	r.visitExprs(c.Args, own, inside)
+	r.visitExprs(c.AggOrder, own, f)
+	r.visitExpr(c.AggFilter, own, f)
 	r.window(c.Over, own, f)
 	r.addFunctionReads(schema, name)
 }
 
-// addFunctionReads adds the relations that, says the policy, a function of its list reads.
-func (r *columnUsage) addFunctionReads(schema, name string) {
+// addFunctionReads adds the relations that a function of the policy reads, as the policy declares.
+func (r *usageAnalysis) addFunctionReads(schema, name string) {
 	if !r.pol.HasContracts() {
 		return
 	}
@@ -352,7 +353,7 @@ func (r *columnUsage) addFunctionReads(schema, name string) {
 		}
 		if listed.Reads == nil {
 			one := r.addRelation(f.Name, "", nil)
-			one.declaredSource, one.via = "function", ""
+			one.declaredSource, one.throughObject = "function", ""
 			one.isRead = true
 			return
 		}
@@ -360,7 +361,7 @@ func (r *columnUsage) addFunctionReads(schema, name string) {
 			relation, _ := r.snap.Relation(reads.Relation)
 			for _, source := range reads.Sources {
 				one := r.addRelation(reads.Relation, "", relation)
-				one.declaredSource, one.via = source, f.Name.String()
+				one.declaredSource, one.throughObject = source, f.Name.String()
 				one.mark("", usageOutput)
 			}
 		}
@@ -368,8 +369,8 @@ func (r *columnUsage) addFunctionReads(schema, name string) {
 	}
 }
 
-// operation visits an operator.
-func (r *columnUsage) operation(x *sqltext.A_Expr, own *usageScope, f usage) {
+// visitOperator visits an expression with an operator.
+func (r *usageAnalysis) visitOperator(x *sqltext.A_Expr, own *usageScope, f usage) {
 	switch x.Kind {
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 	default:
@@ -377,13 +378,13 @@ func (r *columnUsage) operation(x *sqltext.A_Expr, own *usageScope, f usage) {
 			f |= usageSimilarity
 		}
 	}
-	r.expr(x.Lexpr, own, f)
-	r.expr(x.Rexpr, own, f)
+	r.visitExpr(x.Lexpr, own, f)
+	r.visitExpr(x.Rexpr, own, f)
 }
 
-// isSimilarityOperator tells whether an operator may compute a distance or a similarity. Its name may say so; or, where
-// it is looked for, only extensions that are not known have it.
-func (r *columnUsage) isSimilarityOperator(parts []*sqltext.Node) bool {
+// isSimilarityOperator tells whether an operator may compute a distance or a similarity: by its name, or because among
+// the schemas where it is looked up only unknown extensions have it.
+func (r *usageAnalysis) isSimilarityOperator(parts []*sqltext.Node) bool {
 	schema, name, ok := qualifiedName(parts)
 	if !ok || len(parts) == 0 {
 		return false
@@ -394,7 +395,7 @@ func (r *columnUsage) isSimilarityOperator(parts []*sqltext.Node) bool {
 	if schema == "pg_catalog" || schema == "" && r.snap.HasCatalogOperator(name) {
 		return false
 	}
-	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), UnknownOperator)
+	return slices.ContainsFunc(r.snap.OperatorsNamed(schema, name), IsUnknownOperator)
 }
 
 // similarityOperators are the names of operators that compute distances and similarities. pgvector, cube, pg_trgm and
@@ -404,13 +405,13 @@ var similarityOperators = map[string]bool{
 	"%": true, "<%": true, "%>": true, "<<%": true, "%>>": true, "<<->": true, "<->>": true, "<<<->": true, "<->>>": true,
 }
 
-// similarityExtensions are extensions for similarity. All their functions and types count as similarity.
+// similarityExtensions are extensions that compute similarity. All their functions and types count as similarity.
 var similarityExtensions = map[string]bool{"vector": true, "cube": true, "pg_trgm": true, "fuzzystrmatch": true,
 	"earthdistance": true}
 
-// isModulo tells whether % divides: one side is certain to be a number, and no text or vector is cast to a number
-// implicitly.
-func (r *columnUsage) isModulo(operator string, x *sqltext.A_Expr, own *usageScope) bool {
+// isModulo tells whether % means division: one side is certain to be a number, and no text or vector is cast to a
+// number implicitly.
+func (r *usageAnalysis) isModulo(operator string, x *sqltext.A_Expr, own *usageScope) bool {
 	if operator != "%" || x.Kind != sqltext.AEXPR_OP {
 		return false
 	}
@@ -430,8 +431,9 @@ func (r *columnUsage) isModulo(operator string, x *sqltext.A_Expr, own *usageSco
 	return false
 }
 
-// isSimilarityFunction tells whether a function, or a type in its place, that the name can mean computes similarity.
-func (r *columnUsage) isSimilarityFunction(schema, name string) bool {
+// isSimilarityFunction tells whether a name can mean a function that computes similarity, or a type of such an
+// extension.
+func (r *usageAnalysis) isSimilarityFunction(schema, name string) bool {
 	for _, f := range r.snap.FunctionsNamed(schema, name) {
 		if similarityExtensions[f.Extension] {
 			return true
@@ -446,7 +448,7 @@ func (r *columnUsage) isSimilarityFunction(schema, name string) bool {
 }
 
 // isEmbeddingTypeName tells whether a cast names a type of embeddings.
-func (r *columnUsage) isEmbeddingTypeName(t *sqltext.TypeName) bool {
+func (r *usageAnalysis) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {
 		return true
@@ -459,7 +461,7 @@ func (r *columnUsage) isEmbeddingTypeName(t *sqltext.TypeName) bool {
 	return false
 }
 
-// isEmbedding tells whether a type is, or holds, a vector of pgvector or of cube.
+// isEmbedding tells whether a type is a vector of pgvector or cube, or contains one.
 func (w *walker) isEmbedding(oid uint32) bool { return w.holdsEmbedding(oid, maxTypeDepth) }
 
 func (w *walker) holdsEmbedding(oid uint32, depth int) bool {

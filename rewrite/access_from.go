@@ -10,25 +10,25 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// from visits the items of FROM and adds them to own.
-func (r *columnUsage) from(list []*sqltext.Node, own *usageScope, with *cteLevel) {
+// visitFrom visits the items of FROM and adds them to the scope own.
+func (r *usageAnalysis) visitFrom(list []*sqltext.Node, own *usageScope, with *cteLevel) {
 	for _, n := range list {
-		own.items = append(own.items, r.rangeItems(n, own, with)...)
+		own.items = append(own.items, r.visitItem(n, own, with)...)
 	}
 }
 
-// rangeItems visits one item of FROM. LATERAL sees the items that own has so far.
-func (r *columnUsage) rangeItems(n *sqltext.Node, own *usageScope, with *cteLevel) []*rangeItem {
+// visitItem visits one item of FROM. With LATERAL, the item sees the items that own has so far.
+func (r *usageAnalysis) visitItem(n *sqltext.Node, own *usageScope, with *cteLevel) []*rangeItem {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		return []*rangeItem{r.table(kind.RangeVar, with)}
+		return []*rangeItem{r.tableItem(kind.RangeVar, with)}
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
 		parent := own.parent
-		if s.Lateral { // it sees the items so far: own has others by the time that its columns are followed
+		if s.Lateral { // the sub-select sees the items so far: own has more items when its columns are followed later
 			parent = &usageScope{items: slices.Clone(own.items), parent: own.parent}
 		}
-		q := r.renameColumns(r.query(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
+		q := r.renameColumns(r.visitQuery(s.GetSubquery(), parent, with), s.GetAlias().GetColnames())
 		return []*rangeItem{subqueryItem(s.GetAlias().GetAliasname(), q)}
 	case *sqltext.Node_RangeFunction:
 		return []*rangeItem{r.functionItem(kind.RangeFunction, own, with)}
@@ -36,14 +36,14 @@ func (r *columnUsage) rangeItems(n *sqltext.Node, own *usageScope, with *cteLeve
 		f := kind.RangeTableFunc
 		own := &usageScope{items: slices.Clone(own.items), parent: own.parent}
 		r.withCTEs(own, with, func() {
-			r.expr(f.Docexpr, own, usageOutput)
-			r.expr(f.Rowexpr, own, usageOutput)
+			r.visitExpr(f.Docexpr, own, usageOutput)
+			r.visitExpr(f.Rowexpr, own, usageOutput)
 			for _, n := range f.Namespaces {
-				r.expr(n.GetResTarget().GetVal(), own, usageOutput)
+				r.visitExpr(n.GetResTarget().GetVal(), own, usageOutput)
 			}
 			for _, n := range f.Columns {
-				r.expr(n.GetRangeTableFuncCol().GetColexpr(), own, usageOutput)
-				r.expr(n.GetRangeTableFuncCol().GetColdefexpr(), own, usageOutput)
+				r.visitExpr(n.GetRangeTableFuncCol().GetColexpr(), own, usageOutput)
+				r.visitExpr(n.GetRangeTableFuncCol().GetColdefexpr(), own, usageOutput)
 			}
 		})
 		return []*rangeItem{subqueryItem(f.GetAlias().GetAliasname(),
@@ -63,8 +63,8 @@ func subqueryItem(name string, q *resultColumns) *rangeItem {
 	return &rangeItem{name: name, resultColumns: *q, wholeRow: row}
 }
 
-// functionItem is a function in FROM. Its columns come from its arguments.
-func (r *columnUsage) functionItem(f *sqltext.RangeFunction, own *usageScope, with *cteLevel) *rangeItem {
+// functionItem returns a function in FROM as an item. Its columns come from its arguments.
+func (r *usageAnalysis) functionItem(f *sqltext.RangeFunction, own *usageScope, with *cteLevel) *rangeItem {
 	q := &resultColumns{unknown: &outputColumn{}}
 	name := f.GetAlias().GetAliasname()
 	scope := &usageScope{items: slices.Clone(own.items), parent: own.parent}
@@ -74,7 +74,7 @@ func (r *columnUsage) functionItem(f *sqltext.RangeFunction, own *usageScope, wi
 			if len(parts) == 0 {
 				continue
 			}
-			r.expr(parts[0], scope, usageOutput)
+			r.visitExpr(parts[0], scope, usageOutput)
 			r.addSource(q.unknown, &outputColumn{expr: parts[0], scope: scope})
 			if called := parts[0].GetFuncCall().GetFuncname(); i == 0 && name == "" && len(called) > 0 {
 				name = called[len(called)-1].GetString_().GetSval()
@@ -92,8 +92,8 @@ func (r *columnUsage) functionItem(f *sqltext.RangeFunction, own *usageScope, wi
 	return subqueryItem(name, q)
 }
 
-// table is a relation, or a WITH query, in FROM.
-func (r *columnUsage) table(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
+// tableItem returns a relation, or a WITH query, in FROM as an item.
+func (r *usageAnalysis) tableItem(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
 	r.visited[rv] = true
 	alias := rv.GetAlias().GetAliasname()
 	if alias == "" {
@@ -127,17 +127,17 @@ func (r *columnUsage) table(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
 		it.unknown = &outputColumn{relation: one}
 		return it
 	}
-	var beneath *resultColumns
+	var viewOutputs *resultColumns
 	if relation.Kind == catalog.View && name.Schema != "pg_catalog" && name.Schema != "information_schema" {
-		beneath = r.viewColumns(relation)
+		viewOutputs = r.viewColumns(relation)
 	}
 	for i, c := range relation.Columns {
 		o := &outputColumn{name: c.Name, relation: one, column: c.Name}
-		if beneath != nil && i < len(beneath.outputs) {
-			o.sources = []*outputColumn{beneath.outputs[i]}
+		if viewOutputs != nil && i < len(viewOutputs.outputs) {
+			o.sources = []*outputColumn{viewOutputs.outputs[i]}
 		}
 		it.outputs = append(it.outputs, o)
-		if beneath != nil {
+		if viewOutputs != nil {
 			it.wholeRow.sources = append(it.wholeRow.sources, o)
 		}
 	}
@@ -147,9 +147,9 @@ func (r *columnUsage) table(rv *sqltext.RangeVar, with *cteLevel) *rangeItem {
 	return it
 }
 
-// viewColumns follows the columns of a view into its own query. A view that it cannot follow counts as read in every
-// way.
-func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
+// viewColumns returns the columns of a view, followed into the view's query. A view that it cannot follow counts as
+// read in every way.
+func (r *usageAnalysis) viewColumns(view *catalog.Relation) *resultColumns {
 	outer, outerWith, outerAsked := r.viewName, r.ctes, r.conditionUsage
 	defer func() { r.viewName, r.ctes, r.conditionUsage = outer, outerWith, outerAsked }()
 	if r.viewName == "" {
@@ -160,7 +160,7 @@ func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
 	if r.viewCount++; r.viewCount <= maxViews {
 		if tree, refused := sqltext.Parse(view.Definition); refused == nil && len(tree.Stmts) == 1 &&
 			tree.Stmts[0].GetStmt().GetSelectStmt() != nil {
-			q := r.selectStmt(tree.Stmts[0].GetStmt().GetSelectStmt(), nil, nil)
+			q := r.visitSelect(tree.Stmts[0].GetStmt().GetSelectStmt(), nil, nil)
 			if q.unknown == nil && len(q.outputs) == len(view.Columns) {
 				return q
 			}
@@ -169,17 +169,17 @@ func (r *columnUsage) viewColumns(view *catalog.Relation) *resultColumns {
 	for _, one := range r.uses[before:] {
 		one.mark("", usageOutput|usageSimilarity)
 	}
-	return nil // nil: the columns are not known; analyzeAccesses adds the tables that the view reads
+	return nil // nil means that the columns are not known; analyzeAccesses adds the tables that the view reads
 }
 
-// maxViews bounds the mentions of views that one statement opens.
+// maxViews bounds how many mentions of views are followed in one statement.
 const maxViews = 200
 
-func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
+func (r *usageAnalysis) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel) []*rangeItem {
 	outside := own.items
-	left := r.rangeItems(j.Larg, own, with)
+	left := r.visitItem(j.Larg, own, with)
 	own.items = append(append([]*rangeItem{}, outside...), left...)
-	right := r.rangeItems(j.Rarg, own, with)
+	right := r.visitItem(j.Rarg, own, with)
 	own.items = outside
 	both := append(append([]*rangeItem{}, left...), right...)
 	var shared []string
@@ -208,7 +208,7 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 	restricted := map[*relationUse]bool{}
 	add := func(items []*rangeItem) {
 		for _, it := range items {
-			it.eachUse(func(one *relationUse) { restricted[one] = true })
+			it.forEachUse(func(one *relationUse) { restricted[one] = true })
 		}
 	}
 	switch j.Jointype {
@@ -219,7 +219,7 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 	case sqltext.JOIN_RIGHT:
 		add(left)
 	}
-	r.withCTEs(on, with, func() { r.where(j.Quals, on, func(one *relationUse) bool { return restricted[one] }) })
+	r.withCTEs(on, with, func() { r.visitWhere(j.Quals, on, func(one *relationUse) bool { return restricted[one] }) })
 	if j.Alias == nil {
 		if j.JoinUsingAlias != nil {
 			q := &resultColumns{}
@@ -231,7 +231,7 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 		}
 		return both
 	}
-	// The columns of USING come first, once.
+	// the columns of USING come first, each once
 	q := &resultColumns{}
 	merged := map[string]bool{}
 	for _, name := range shared {
@@ -255,13 +255,13 @@ func (r *columnUsage) join(j *sqltext.JoinExpr, own *usageScope, with *cteLevel)
 	q = r.renameColumns(q, j.Alias.GetColnames())
 	out := subqueryItem(j.Alias.GetAliasname(), q)
 	for _, it := range both {
-		it.eachUse(func(one *relationUse) { out.joinedRelations = append(out.joinedRelations, one) })
+		it.forEachUse(func(one *relationUse) { out.joinedRelations = append(out.joinedRelations, one) })
 	}
 	return []*rangeItem{out}
 }
 
-// eachUse visits the tables that an item is, or that are joined in it.
-func (it *rangeItem) eachUse(f func(*relationUse)) {
+// forEachUse calls f for the table that an item is, or for each table of a join.
+func (it *rangeItem) forEachUse(f func(*relationUse)) {
 	if it.use != nil {
 		f(it.use)
 	}
@@ -270,7 +270,7 @@ func (it *rangeItem) eachUse(f func(*relationUse)) {
 	}
 }
 
-// hasUnknownColumns tells whether the columns of an item are not all known.
+// hasUnknownColumns tells whether some column of an item is not known.
 func hasUnknownColumns(items []*rangeItem) bool {
 	for _, it := range items {
 		if it.unknown != nil {
@@ -280,7 +280,7 @@ func hasUnknownColumns(items []*rangeItem) bool {
 	return false
 }
 
-// commonColumns are the names that both sides of a NATURAL JOIN have.
+// commonColumns returns the names of columns that both sides of a NATURAL JOIN have.
 func commonColumns(left, right []*rangeItem) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -295,7 +295,7 @@ func commonColumns(left, right []*rangeItem) []string {
 	return out
 }
 
-// columnsNamed returns the columns with the given name.
+// columnsNamed returns the columns of some items that have the given name.
 func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	var out []*outputColumn
 	for _, it := range items {
@@ -308,8 +308,8 @@ func columnsNamed(items []*rangeItem, name string) []*outputColumn {
 	return out
 }
 
-// noteEqual notes that two columns are equal.
-func (r *columnUsage) noteEqual(a, b *outputColumn) {
+// noteEqual notes that the statement requires two columns to be equal.
+func (r *usageAnalysis) noteEqual(a, b *outputColumn) {
 	x, _ := a.baseColumn()
 	y, _ := b.baseColumn()
 	if x == nil || y == nil || x.relation == y.relation {
@@ -349,20 +349,20 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 	return false
 }
 
-// anyRelation allows every table of the level.
-func anyRelation(*relationUse) bool { return true }
+// acceptsAny accepts every table of the scope.
+func acceptsAny(*relationUse) bool { return true }
 
-// where visits a condition. It notes columns that must equal a constant for a row to be read. allowed tells for which
-// tables the condition decides that.
-func (r *columnUsage) where(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
+// visitWhere visits a condition, and notes which columns must equal a constant, or the row is not read. allowed tells
+// for which tables the condition decides which rows are read.
+func (r *usageAnalysis) visitWhere(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
 	if n == nil || n.GetCurrentOfExpr() != nil {
 		return
 	}
-	r.expr(n, own, r.conditionUsage)
+	r.visitExpr(n, own, r.conditionUsage)
 	r.noteEqualities(n, own, allowed)
 }
 
-func (r *columnUsage) noteEqualities(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
+func (r *usageAnalysis) noteEqualities(n *sqltext.Node, own *usageScope, allowed func(*relationUse) bool) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		for _, part := range b.Args {
 			r.noteEqualities(part, own, allowed)
@@ -407,16 +407,16 @@ func (r *columnUsage) noteEqualities(n *sqltext.Node, own *usageScope, allowed f
 	}
 }
 
-// hasUse tells whether a table is an item of this level.
+// hasUse tells whether a mention of a table is an item of this scope.
 func (s *usageScope) hasUse(one *relationUse) bool {
 	found := false
 	for _, it := range s.items {
-		it.eachUse(func(r *relationUse) { found = found || r == one })
+		it.forEachUse(func(r *relationUse) { found = found || r == one })
 	}
 	return found
 }
 
-// isConstant tells whether an expression is a constant or a parameter, cast or not.
+// isConstant tells whether an expression is a constant or a parameter, with or without casts.
 func isConstant(n *sqltext.Node) bool {
 	for n.GetTypeCast() != nil {
 		n = n.GetTypeCast().Arg
@@ -424,8 +424,8 @@ func isConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetParamRef() != nil
 }
 
-// singleColumn returns the one column that an expression can mean; else nil.
-func (r *columnUsage) singleColumn(n *sqltext.Node, own *usageScope) *outputColumn {
+// singleColumn returns the column that an expression means; nil if it may mean several, or none.
+func (r *usageAnalysis) singleColumn(n *sqltext.Node, own *usageScope) *outputColumn {
 	c := n.GetColumnRef()
 	if c == nil || isStar(n) {
 		return nil

@@ -6,15 +6,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// plainSelect tells whether a statement returns columns of tables as they are. Conditions without sub-selects choose
-// and join the rows, so that each row of the result holds one row of each table. limit is the number after LIMIT, or
-// -1.
-func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
+// isPlainSelect tells whether a statement returns columns of tables unchanged, and chooses and joins rows by conditions
+// without sub-selects. Then each row of the result holds one row of each table. limit is the number after LIMIT, or -1.
+func isPlainSelect(n *sqltext.Node) (limit int64, plain bool) {
 	switch {
 	case n.GetPrepareStmt() != nil:
-		return plainSelect(n.GetPrepareStmt().Query)
+		return isPlainSelect(n.GetPrepareStmt().Query)
 	case n.GetDeclareCursorStmt() != nil:
-		return plainSelect(n.GetDeclareCursorStmt().Query)
+		return isPlainSelect(n.GetDeclareCursorStmt().Query)
 	}
 	s := n.GetSelectStmt()
 	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) == 0 ||
@@ -42,14 +41,14 @@ func plainSelect(n *sqltext.Node) (limit int64, plain bool) {
 // readsOneTableOnce tells whether a plain SELECT names one table, once: then each row of the result is a row of the
 // table.
 func readsOneTableOnce(n *sqltext.Node) bool {
-	if _, plain := plainSelect(n); !plain {
+	if _, plain := isPlainSelect(n); !plain {
 		return false
 	}
 	counts, known := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
 	return known && counts["RangeVar"] == 1
 }
 
-// isNotTableOrJoin tells whether an item of FROM is anything but a table or a join of tables.
+// isNotTableOrJoin tells whether an item of FROM is neither a table nor a join of tables.
 func isNotTableOrJoin(n *sqltext.Node) bool {
 	if j := n.GetJoinExpr(); j != nil {
 		return isNotTableOrJoin(j.Larg) || isNotTableOrJoin(j.Rarg)

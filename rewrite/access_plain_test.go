@@ -32,7 +32,7 @@ func TestPlainReads(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT title FROM event LIMIT 5":                                {5, true},
 	} {
 		stmt := parsed(t, sql)
-		if limit, plain := plainSelect(stmt); !plain || limit != want.limit {
+		if limit, plain := isPlainSelect(stmt); !plain || limit != want.limit {
 			t.Errorf("%s: plain %v, limit %d", sql, plain, limit)
 		}
 		if readsOneTableOnce(stmt) != want.isSingleTable {
@@ -75,7 +75,7 @@ func TestPlainReads(t *testing.T) {
 		"DECLARE c CURSOR FOR SELECT count(*) FROM event LIMIT 5",
 	} {
 		stmt := parsed(t, sql)
-		if _, plain := plainSelect(stmt); plain {
+		if _, plain := isPlainSelect(stmt); plain {
 			t.Errorf("%s: its rows count as rows of tables", sql)
 		}
 		if readsOneTableOnce(stmt) {

@@ -5,28 +5,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// statement visits one statement.
-func (r *columnUsage) statement(stmt *sqltext.Node) {
+// visitStatement visits one statement.
+func (r *usageAnalysis) visitStatement(stmt *sqltext.Node) {
 	switch n := stmt.GetNode().(type) {
 	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt,
 		*sqltext.Node_MergeStmt:
-		r.markAllUsed(r.query(stmt, nil, nil), usageOutput)
+		r.markAllUsed(r.visitQuery(stmt, nil, nil), usageOutput)
 	case *sqltext.Node_PrepareStmt:
-		r.statement(n.PrepareStmt.Query)
+		r.visitStatement(n.PrepareStmt.Query)
 	case *sqltext.Node_DeclareCursorStmt:
-		r.statement(n.DeclareCursorStmt.Query)
+		r.visitStatement(n.DeclareCursorStmt.Query)
 	case *sqltext.Node_ExplainStmt:
-		r.statement(n.ExplainStmt.Query)
+		r.visitStatement(n.ExplainStmt.Query)
 	case *sqltext.Node_ExecuteStmt:
-		r.exprs(n.ExecuteStmt.Params, &usageScope{}, usageOutput)
+		r.visitExprs(n.ExecuteStmt.Params, &usageScope{}, usageOutput)
 	case *sqltext.Node_CopyStmt:
-		r.copyStmt(n.CopyStmt)
+		r.visitCopy(n.CopyStmt)
 	}
 }
 
-func (r *columnUsage) copyStmt(c *sqltext.CopyStmt) {
+func (r *usageAnalysis) visitCopy(c *sqltext.CopyStmt) {
 	if c.Relation == nil {
-		r.statement(c.Query)
+		r.visitStatement(c.Query)
 		return
 	}
 	if c.IsFrom {
@@ -39,10 +39,10 @@ func (r *columnUsage) copyStmt(c *sqltext.CopyStmt) {
 				t.use.writtenColumns[o.name] = true
 			}
 		}
-		r.where(c.WhereClause, &usageScope{items: []*rangeItem{t}}, nil)
+		r.visitWhere(c.WhereClause, &usageScope{items: []*rangeItem{t}}, nil)
 		return
 	}
-	t := r.table(c.Relation, nil)
+	t := r.tableItem(c.Relation, nil)
 	if t.use == nil {
 		r.incomplete = true
 		return
@@ -59,75 +59,75 @@ func (r *columnUsage) copyStmt(c *sqltext.CopyStmt) {
 	}
 }
 
-// query visits a statement that may return rows.
-func (r *columnUsage) query(n *sqltext.Node, parent *usageScope, with *cteLevel) *resultColumns {
+// visitQuery visits a statement that may return rows.
+func (r *usageAnalysis) visitQuery(n *sqltext.Node, parent *usageScope, with *cteLevel) *resultColumns {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
-		return r.selectStmt(kind.SelectStmt, parent, with)
+		return r.visitSelect(kind.SelectStmt, parent, with)
 	case *sqltext.Node_InsertStmt:
-		return r.insertStmt(kind.InsertStmt, with)
+		return r.visitInsert(kind.InsertStmt, with)
 	case *sqltext.Node_UpdateStmt:
-		return r.updateStmt(kind.UpdateStmt, with)
+		return r.visitUpdate(kind.UpdateStmt, with)
 	case *sqltext.Node_DeleteStmt:
-		return r.deleteStmt(kind.DeleteStmt, with)
+		return r.visitDelete(kind.DeleteStmt, with)
 	case *sqltext.Node_MergeStmt:
-		return r.mergeStmt(kind.MergeStmt, with)
+		return r.visitMerge(kind.MergeStmt, with)
 	}
 	r.incomplete = true
 	return &resultColumns{}
 }
 
-func (r *columnUsage) selectStmt(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel) *resultColumns {
+func (r *usageAnalysis) visitSelect(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel) *resultColumns {
 	if s == nil {
 		return &resultColumns{}
 	}
 	own := &usageScope{parent: parent}
-	with = r.with(s.WithClause, parent, with)
+	with = r.visitWith(s.WithClause, parent, with)
 	var q *resultColumns
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
-		q = r.union(s, parent, with, nil)
+		q = r.visitUnion(s, parent, with, nil)
 	case len(s.ValuesLists) > 0:
 		q = r.values(s, own, with)
 	default:
-		r.from(s.FromClause, own, with)
-		q = r.targets(s.TargetList, own, with)
+		r.visitFrom(s.FromClause, own, with)
+		q = r.visitTargets(s.TargetList, own, with)
 	}
 	r.withCTEs(own, with, func() {
-		r.where(s.WhereClause, own, anyRelation)
+		r.visitWhere(s.WhereClause, own, acceptsAny)
 		for _, n := range s.DistinctClause {
 			if n.GetNode() == nil {
 				r.markAllUsed(q, usageOutput)
 			} else {
-				r.sortOrGroupItem(n, q, s.TargetList, own, false)
+				r.visitSortOrGroupItem(n, q, s.TargetList, own, false)
 			}
 		}
 		for _, n := range s.GroupClause {
-			r.sortOrGroupItem(n, q, s.TargetList, own, true)
+			r.visitSortOrGroupItem(n, q, s.TargetList, own, true)
 		}
-		r.expr(s.HavingClause, own, usageOutput)
-		r.exprs(s.WindowClause, own, usageOutput)
+		r.visitExpr(s.HavingClause, own, usageOutput)
+		r.visitExprs(s.WindowClause, own, usageOutput)
 		for _, n := range s.SortClause {
-			r.sortOrGroupItem(n, q, s.TargetList, own, false)
+			r.visitSortOrGroupItem(n, q, s.TargetList, own, false)
 		}
-		r.expr(s.LimitOffset, own, usageOutput)
-		r.expr(s.LimitCount, own, usageOutput)
+		r.visitExpr(s.LimitOffset, own, usageOutput)
+		r.visitExpr(s.LimitCount, own, usageOutput)
 	})
 	return q
 }
 
-// withCTEs runs f where expressions see these WITH queries.
-func (r *columnUsage) withCTEs(_ *usageScope, with *cteLevel, f func()) {
+// withCTEs runs f while expressions can name these WITH queries.
+func (r *usageAnalysis) withCTEs(_ *usageScope, with *cteLevel, f func()) {
 	outer := r.ctes
 	r.ctes = with
 	f()
 	r.ctes = outer
 }
 
-// union visits a set operation. into is what the name of a recursive query gives.
-func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel,
+// visitUnion visits a set operation. into has the columns of a recursive query, to which the operation adds.
+func (r *usageAnalysis) visitUnion(s *sqltext.SelectStmt, parent *usageScope, with *cteLevel,
 	into *resultColumns) *resultColumns {
-	left := r.selectStmt(s.Larg, parent, with)
+	left := r.visitSelect(s.Larg, parent, with)
 	out := into
 	if out == nil {
 		out = &resultColumns{}
@@ -145,13 +145,13 @@ func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cte
 		}
 		r.addSource(out.unknown, left.unknown)
 	}
-	right := r.selectStmt(s.Rarg, parent, with)
+	right := r.visitSelect(s.Rarg, parent, with)
 	for i, o := range right.outputs {
 		if i < len(out.outputs) && left.unknown == nil && right.unknown == nil {
 			r.addSource(out.outputs[i], o)
 			continue
 		}
-		// Which column goes into which output is not known.
+		// it is not known which column goes into which output
 		if out.unknown == nil {
 			out.unknown = &outputColumn{}
 		}
@@ -169,23 +169,23 @@ func (r *columnUsage) union(s *sqltext.SelectStmt, parent *usageScope, with *cte
 			r.addSource(into, right.unknown)
 		}
 	}
-	if left.unknown != nil { // a column of the left side may have any place
+	if left.unknown != nil { // a column of the left side may stand at any place
 		for _, into := range out.outputs {
 			r.addSource(into, left.unknown)
 		}
 	}
 	if !s.All || s.Op != sqltext.SETOP_UNION {
-		r.markAllUsed(out, usageOutput) // rows are compared: equal ones become one, or are left out
+		r.markAllUsed(out, usageOutput) // the operation compares whole rows, so the result depends on all columns
 	}
 	return out
 }
 
-func (r *columnUsage) values(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
+func (r *usageAnalysis) values(s *sqltext.SelectStmt, own *usageScope, with *cteLevel) *resultColumns {
 	q := &resultColumns{}
 	r.withCTEs(own, with, func() {
 		for _, row := range s.ValuesLists {
 			for i, n := range row.GetList().GetItems() {
-				r.expr(n, own, usageOutput)
+				r.visitExpr(n, own, usageOutput)
 				if i == len(q.outputs) {
 					q.outputs = append(q.outputs, &outputColumn{name: "column" + itoa(i+1)})
 				}
@@ -196,8 +196,8 @@ func (r *columnUsage) values(s *sqltext.SelectStmt, own *usageScope, with *cteLe
 	return q
 }
 
-// with visits WITH queries.
-func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cteLevel) *cteLevel {
+// visitWith visits the queries of a WITH clause.
+func (r *usageAnalysis) visitWith(c *sqltext.WithClause, parent *usageScope, outer *cteLevel) *cteLevel {
 	if c == nil {
 		return outer
 	}
@@ -214,16 +214,16 @@ func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cte
 		var q *resultColumns
 		if s := cte.GetCtequery().GetSelectStmt(); c.Recursive && s != nil && s.Op != sqltext.SETOP_NONE &&
 			s.WithClause == nil && len(s.SortClause) == 0 && s.LimitCount == nil && s.LimitOffset == nil {
-			q = r.union(s, parent, own, nil)
+			q = r.visitUnion(s, parent, own, nil)
 		} else {
-			q = r.query(cte.GetCtequery(), parent, own)
+			q = r.visitQuery(cte.GetCtequery(), parent, own)
 		}
 		var marks []*outputColumn
 		if cycle := cte.GetCycleClause(); cycle != nil {
-			r.expr(cycle.CycleMarkValue, &usageScope{}, usageOutput)
-			r.expr(cycle.CycleMarkDefault, &usageScope{}, usageOutput)
+			r.visitExpr(cycle.CycleMarkValue, &usageScope{}, usageOutput)
+			r.visitExpr(cycle.CycleMarkDefault, &usageScope{}, usageOutput)
 		}
-		// they add columns that are made of the others' values
+		// SEARCH and CYCLE add columns that are made from the values of others
 		if cte.GetCycleClause() != nil || cte.GetSearchClause() != nil {
 			r.markAllUsed(q, usageOutput)
 			marks = append(marks, &outputColumn{sources: append([]*outputColumn{}, q.outputs...)})
@@ -235,7 +235,7 @@ func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cte
 			}
 			q = &resultColumns{outputs: q.outputs, unknown: marks[0]}
 		}
-		if entries[i] != nil { // what has named it already gets its columns
+		if entries[i] != nil { // outputs that name the query already get its columns now
 			entry := entries[i]
 			for j, o := range q.outputs {
 				if j < len(entry.outputs) {
@@ -258,8 +258,8 @@ func (r *columnUsage) with(c *sqltext.WithClause, parent *usageScope, outer *cte
 	return own
 }
 
-// recursiveColumns are the columns of a WITH RECURSIVE query before it is visited: those whose names the text shows,
-// and others.
+// recursiveColumns returns the columns of a WITH RECURSIVE query before the query is visited: the columns whose names
+// the text shows, and one for the unknown others.
 func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	q := &resultColumns{unknown: &outputColumn{}}
 	for _, n := range cte.GetAliascolnames() {
@@ -283,8 +283,8 @@ func recursiveColumns(cte *sqltext.CommonTableExpr) *resultColumns {
 	return q
 }
 
-// renameColumns gives columns the names of an alias.
-func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *resultColumns {
+// renameColumns gives columns the names that an alias lists.
+func (r *usageAnalysis) renameColumns(q *resultColumns, aliases []*sqltext.Node) *resultColumns {
 	if len(aliases) == 0 {
 		return q
 	}
@@ -300,7 +300,7 @@ func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *
 		out.outputs = append(out.outputs,
 			&outputColumn{name: aliases[i].GetString_().GetSval(), sources: []*outputColumn{q.unknown}})
 	}
-	if q.unknown != nil && len(q.outputs) > 0 { // unknown columns may come before the known ones
+	if q.unknown != nil && len(q.outputs) > 0 { // columns whose names are not known may stand before the others
 		for _, o := range out.outputs {
 			o.sources = append(o.sources, q.unknown)
 		}
@@ -308,11 +308,12 @@ func (r *columnUsage) renameColumns(q *resultColumns, aliases []*sqltext.Node) *
 	return out
 }
 
-// maxStarOutputs bounds the outputs that stars make. Beyond it columns are not told apart.
+// maxStarOutputs bounds how many outputs stars make. Beyond the bound, columns are not told apart.
 const maxStarOutputs = 100_000
 
-// targets visits the target list of a SELECT or RETURNING. A column that it passes on is marked when something uses it.
-func (r *columnUsage) targets(list []*sqltext.Node, own *usageScope, with *cteLevel) *resultColumns {
+// visitTargets visits the target list of a SELECT or RETURNING. A column that the list passes on is marked as used only
+// when something uses the output.
+func (r *usageAnalysis) visitTargets(list []*sqltext.Node, own *usageScope, with *cteLevel) *resultColumns {
 	q := &resultColumns{}
 	r.withCTEs(own, with, func() {
 		for _, n := range list {
@@ -346,7 +347,7 @@ func (r *columnUsage) targets(list []*sqltext.Node, own *usageScope, with *cteLe
 				}
 				q.outputs = append(q.outputs, &outputColumn{name: outputName(t), hasOwnName: true, sources: found})
 			default:
-				r.expr(val, own, usageOutput)
+				r.visitExpr(val, own, usageOutput)
 				o := &outputColumn{name: outputName(t), hasOwnName: t.Name != "", expr: val, scope: own}
 				if parts := val.GetAIndirection().GetIndirection(); len(parts) > 0 && parts[len(parts)-1].GetAStar() != nil {
 					if q.unknown == nil {
@@ -362,8 +363,8 @@ func (r *columnUsage) targets(list []*sqltext.Node, own *usageScope, with *cteLe
 	return q
 }
 
-// starItems are the items that * or x.* means.
-func (r *columnUsage) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
+// starItems returns the items whose columns * or x.* means.
+func (r *usageAnalysis) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeItem {
 	switch len(c.Fields) {
 	case 1:
 		return own.items
@@ -380,27 +381,28 @@ func (r *columnUsage) starItems(c *sqltext.ColumnRef, own *usageScope) []*rangeI
 	return nil
 }
 
-// sortOrGroupItem visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an
-// expression.
-func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets []*sqltext.Node, own *usageScope,
+// visitSortOrGroupItem visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column,
+// or an expression.
+func (r *usageAnalysis) visitSortOrGroupItem(n *sqltext.Node, q *resultColumns, targets []*sqltext.Node,
+	own *usageScope,
 	group bool) {
 	switch {
 	case n.GetSortBy() != nil:
-		r.sortOrGroupItem(n.GetSortBy().GetNode(), q, targets, own, group)
+		r.visitSortOrGroupItem(n.GetSortBy().GetNode(), q, targets, own, group)
 		return
 	case n.GetGroupingSet() != nil:
 		for _, part := range n.GetGroupingSet().GetContent() {
-			r.sortOrGroupItem(part, q, targets, own, group)
+			r.visitSortOrGroupItem(part, q, targets, own, group)
 		}
 		return
 	case group && n.GetRowExpr() != nil:
 		for _, part := range n.GetRowExpr().GetArgs() {
-			r.sortOrGroupItem(part, q, targets, own, group)
+			r.visitSortOrGroupItem(part, q, targets, own, group)
 		}
 		return
 	case n.GetList() != nil:
 		for _, part := range n.GetList().GetItems() {
-			r.sortOrGroupItem(part, q, targets, own, group)
+			r.visitSortOrGroupItem(part, q, targets, own, group)
 		}
 		return
 	case n.GetAConst() != nil:
@@ -413,7 +415,7 @@ func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets
 	}
 	c := n.GetColumnRef()
 	if c == nil || len(c.Fields) != 1 || isStar(n) {
-		r.expr(n, own, usageOutput)
+		r.visitExpr(n, own, usageOutput)
 		return
 	}
 	name := c.Fields[0].GetString_().GetSval()
@@ -421,18 +423,18 @@ func (r *columnUsage) sortOrGroupItem(n *sqltext.Node, q *resultColumns, targets
 	switch {
 	case matched && (!group || !own.hasColumn(name)): // GROUP BY looks for a column of FROM first
 	case own.mayResolve(name):
-		r.expr(n, own, usageOutput)
-	default: // a name that PostgreSQL chooses for a result column, or none
+		r.visitExpr(n, own, usageOutput)
+	default: // the name is one that PostgreSQL chooses for a result column, or names nothing
 		r.markAllUsed(q, usageOutput)
 	}
 }
 
-// hasColumn tells whether an item of this level has, or may have, a column of that name.
+// hasColumn tells whether an item of this scope has, or may have, a column of the given name.
 func (s *usageScope) hasColumn(name string) bool {
 	return len(columnsNamed(s.items, name)) > 0 || hasUnknownColumns(s.items)
 }
 
-// mayResolve tells whether a name may be a column, or a row, of this level or one around it.
+// mayResolve tells whether a name may mean a column or a row of this scope or a scope around it.
 func (s *usageScope) mayResolve(name string) bool {
 	for ; s != nil; s = s.parent {
 		if s.hasColumn(name) || len(s.itemsNamed(name)) > 0 {
@@ -442,24 +444,24 @@ func (s *usageScope) mayResolve(name string) bool {
 	return false
 }
 
-func (r *columnUsage) writeTarget(rv *sqltext.RangeVar) *rangeItem {
+func (r *usageAnalysis) writeTarget(rv *sqltext.RangeVar) *rangeItem {
 	before := len(r.uses)
-	t := r.table(rv, nil)
+	t := r.tableItem(rv, nil)
 	if t.use == nil {
 		r.incomplete = true
 		t.use = r.addRelation(catalog.Name{}, "", nil)
 	}
-	for _, one := range r.uses[before:] { // the tables under a view are written, too
+	for _, one := range r.uses[before:] { // the statement writes the tables under the view, too
 		one.isTarget = true
 	}
 	return t
 }
 
-func (r *columnUsage) insertStmt(s *sqltext.InsertStmt, with *cteLevel) *resultColumns {
-	with = r.with(s.WithClause, nil, with)
+func (r *usageAnalysis) visitInsert(s *sqltext.InsertStmt, with *cteLevel) *resultColumns {
+	with = r.visitWith(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
 	own := &usageScope{items: []*rangeItem{t}}
-	r.withCTEs(own, with, func() { r.targetColumns(t, s.Cols) })
+	r.withCTEs(own, with, func() { r.visitTargetColumns(t, s.Cols) })
 	if source := s.GetSelectStmt().GetSelectStmt(); source != nil {
 		if len(s.Cols) == 0 {
 			width, known := sourceWidth(source)
@@ -469,88 +471,88 @@ func (r *columnUsage) insertStmt(s *sqltext.InsertStmt, with *cteLevel) *resultC
 				}
 			}
 		}
-		r.markAllUsed(r.selectStmt(source, nil, with), usageOutput)
+		r.markAllUsed(r.visitSelect(source, nil, with), usageOutput)
 	}
 	if c := s.OnConflictClause; c != nil {
 		r.withCTEs(own, with, func() {
 			for _, n := range c.GetInfer().GetIndexElems() {
-				r.expr(n.GetIndexElem().GetExpr(), own, usageFilter)
+				r.visitExpr(n.GetIndexElem().GetExpr(), own, usageFilter)
 			}
-			r.expr(c.GetInfer().GetWhereClause(), own, usageFilter)
+			r.visitExpr(c.GetInfer().GetWhereClause(), own, usageFilter)
 			excluded := &rangeItem{name: "excluded", wholeRow: &outputColumn{}}
 			for _, o := range t.outputs {
 				excluded.outputs = append(excluded.outputs, &outputColumn{name: o.name})
 			}
 			inner := &usageScope{items: []*rangeItem{t, excluded}}
-			r.setList(t, c.TargetList, inner)
-			r.where(c.WhereClause, inner, nil)
+			r.visitSetList(t, c.TargetList, inner)
+			r.visitWhere(c.WhereClause, inner, nil)
 		})
 	}
-	return r.targets(s.ReturningList, own, with)
+	return r.visitTargets(s.ReturningList, own, with)
 }
 
-// targetColumns visits the columns that an INSERT names. A subscript of one may be an expression.
-func (r *columnUsage) targetColumns(t *rangeItem, list []*sqltext.Node) {
+// visitTargetColumns visits the columns that an INSERT names. A column's subscript may be an expression.
+func (r *usageAnalysis) visitTargetColumns(t *rangeItem, list []*sqltext.Node) {
 	for _, n := range list {
 		t.use.writtenColumns[n.GetResTarget().GetName()] = true
 		for _, part := range n.GetResTarget().GetIndirection() {
-			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, &usageScope{}, usageOutput)
+			r.visitExprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, &usageScope{}, usageOutput)
 		}
 	}
 }
 
-func (r *columnUsage) setList(t *rangeItem, list []*sqltext.Node, own *usageScope) {
+func (r *usageAnalysis) visitSetList(t *rangeItem, list []*sqltext.Node, own *usageScope) {
 	for _, n := range list {
 		target := n.GetResTarget()
 		t.use.writtenColumns[target.GetName()] = true
 		for _, part := range target.GetIndirection() {
-			r.exprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, own, usageOutput)
+			r.visitExprs([]*sqltext.Node{part.GetAIndices().GetLidx(), part.GetAIndices().GetUidx()}, own, usageOutput)
 		}
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
-			r.expr(m.Source, own, usageOutput)
+			r.visitExpr(m.Source, own, usageOutput)
 		} else {
-			r.expr(target.GetVal(), own, usageOutput)
+			r.visitExpr(target.GetVal(), own, usageOutput)
 		}
 	}
 }
 
-func (r *columnUsage) updateStmt(s *sqltext.UpdateStmt, with *cteLevel) *resultColumns {
-	with = r.with(s.WithClause, nil, with)
+func (r *usageAnalysis) visitUpdate(s *sqltext.UpdateStmt, with *cteLevel) *resultColumns {
+	with = r.visitWith(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
 	own := &usageScope{items: []*rangeItem{t}}
-	r.from(s.FromClause, own, with)
+	r.visitFrom(s.FromClause, own, with)
 	r.withCTEs(own, with, func() {
-		r.setList(t, s.TargetList, own)
-		r.where(s.WhereClause, own, anyRelation)
+		r.visitSetList(t, s.TargetList, own)
+		r.visitWhere(s.WhereClause, own, acceptsAny)
 	})
-	return r.targets(s.ReturningList, own, with)
+	return r.visitTargets(s.ReturningList, own, with)
 }
 
-func (r *columnUsage) deleteStmt(s *sqltext.DeleteStmt, with *cteLevel) *resultColumns {
-	with = r.with(s.WithClause, nil, with)
+func (r *usageAnalysis) visitDelete(s *sqltext.DeleteStmt, with *cteLevel) *resultColumns {
+	with = r.visitWith(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
 	own := &usageScope{items: []*rangeItem{t}}
-	r.from(s.UsingClause, own, with)
-	r.withCTEs(own, with, func() { r.where(s.WhereClause, own, anyRelation) })
-	return r.targets(s.ReturningList, own, with)
+	r.visitFrom(s.UsingClause, own, with)
+	r.withCTEs(own, with, func() { r.visitWhere(s.WhereClause, own, acceptsAny) })
+	return r.visitTargets(s.ReturningList, own, with)
 }
 
-func (r *columnUsage) mergeStmt(s *sqltext.MergeStmt, with *cteLevel) *resultColumns {
-	with = r.with(s.WithClause, nil, with)
+func (r *usageAnalysis) visitMerge(s *sqltext.MergeStmt, with *cteLevel) *resultColumns {
+	with = r.visitWith(s.WithClause, nil, with)
 	t := r.writeTarget(s.Relation)
 	own := &usageScope{items: []*rangeItem{t}}
-	r.from([]*sqltext.Node{s.SourceRelation}, own, with)
+	r.visitFrom([]*sqltext.Node{s.SourceRelation}, own, with)
 	r.withCTEs(own, with, func() {
-		r.where(s.JoinCondition, own, nil)
+		r.visitWhere(s.JoinCondition, own, nil)
 		for _, n := range s.MergeWhenClauses {
 			c := n.GetMergeWhenClause()
-			r.where(c.GetCondition(), own, nil)
+			r.visitWhere(c.GetCondition(), own, nil)
 			switch c.GetCommandType() {
 			case sqltext.CMD_UPDATE:
-				r.setList(t, c.TargetList, own)
+				r.visitSetList(t, c.TargetList, own)
 			case sqltext.CMD_INSERT:
-				r.targetColumns(t, c.GetTargetList())
-				r.exprs(c.GetValues(), own, usageOutput)
+				r.visitTargetColumns(t, c.GetTargetList())
+				r.visitExprs(c.GetValues(), own, usageOutput)
 			}
 		}
 	})

@@ -41,7 +41,7 @@ func underContract(t testing.TB) *Rewriter {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+		pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func underContract(t testing.TB) *Rewriter {
 	if contracted.pol == nil {
 		t.Fatal("the schema of testdata/contract could not be built")
 	}
-	return New(contracted.snap, contracted.pol, RLS)
+	return New(contracted.snap, contracted.pol, RowSecurityMode)
 }
 
 func TestTypedAccesses(t *testing.T) {
@@ -310,7 +310,7 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 // A type holds embeddings wherever in it: in an array, and in an array of a domain over rows.
 func TestTypesThatHoldEmbeddings(t *testing.T) {
 	tier.All(t)
-	r, _ := altered(t, RLS,
+	r, _ := altered(t, RowSecurityMode,
 		"CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS "+
 			"placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
 	held, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})

@@ -14,30 +14,30 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// aggregation is a SELECT that aggregates over a table some of whose rows count in groups only.
+// aggregation is a SELECT that aggregates over a table in which some rows count in groups only.
 type aggregation struct {
 	query *sqltext.SelectStmt
-	ref   *reference // the first mention of the table in it
-	item  *fromItem  // the table, if the query's FROM has it and nothing else; else nil
+	ref   *reference // the first mention of the table in the SELECT
+	item  *fromItem  // the table as an item, if it is the only item of the query's FROM; else nil
 }
 
-// noteSingleRowRead notes a read of a table some of whose rows count in groups only. An alias that begins with visible_
-// says that the reader means the rows that show one by one, if some can.
+// noteSingleRowRead notes a read of a table in which some rows count in groups only. An alias that begins with visible_
+// says that the agent means the rows that show one by one, if there are any.
 func (w *walker) noteSingleRowRead(ref *reference) {
 	if _, a := w.groupedTable(ref); a != nil && (a.NoSingleRows || !meansVisibleRows(ref)) {
 		w.singleRowReads = append(w.singleRowReads, ref)
 	}
 }
 
-// visibleAlias begins an alias of a table of which only the rows that show are meant.
+// visibleAlias is how an alias begins that asks for the visible rows of such a table only.
 const visibleAlias = "visible_"
 
 func meansVisibleRows(ref *reference) bool {
 	return strings.HasPrefix(ref.rangeVar.GetAlias().GetAliasname(), visibleAlias)
 }
 
-// groupedTable returns the table some of whose rows count in groups only, if a reference reads rows of one: the table
-// itself, a part of it, or a view over it.
+// groupedTable returns the table whose rows a reference reads, if some of them count in groups only. The reference may
+// name the table itself, a part of it, or a view over it.
 func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) {
 	switch {
 	case ref.fragment == nil:
@@ -55,8 +55,9 @@ func (w *walker) groupedTable(ref *reference) (catalog.Name, *policy.Aggregate) 
 	return catalog.Name{}, nil
 }
 
-// noteAggregation notes a SELECT that aggregates over such a table, itself or through sub-selects and WITH queries.
-// singleRowReads are the reads in it. An aggregate over the rows that show would look like one over the table.
+// noteAggregation notes a SELECT that aggregates over a table in which some rows count in groups only, directly or
+// through sub-selects and WITH queries. singleRowReads are the reads of such tables in it. Without this, an aggregate
+// over the visible rows could be taken for an aggregate over the table.
 func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRowReads []*reference) {
 	if len(singleRowReads) == 0 || !w.isGrouped(s) {
 		return
@@ -68,8 +69,8 @@ func (w *walker) noteAggregation(s *sqltext.SelectStmt, own *scope, singleRowRea
 	w.aggregations = append(w.aggregations, noted)
 }
 
-// isGrouped tells whether a SELECT has groups or aggregates. A SELECT that it does not recognise reads the visible
-// rows.
+// isGrouped tells whether a SELECT has groups or aggregates. A SELECT whose aggregate it does not recognise reads the
+// visible rows.
 func (w *walker) isGrouped(s *sqltext.SelectStmt) bool {
 	if len(s.GroupClause) > 0 || s.HavingClause != nil {
 		return true
@@ -84,7 +85,7 @@ func (w *walker) isGrouped(s *sqltext.SelectStmt) bool {
 	return false
 }
 
-// callsAggregate looks for the call of an aggregate outside of sub-selects.
+// callsAggregate tells whether a tree calls an aggregate outside of sub-selects.
 func (w *walker) callsAggregate(tree proto.Message) (found bool) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		switch n := m.(type) {
@@ -113,7 +114,7 @@ func (w *walker) isAggregate(f *sqltext.FuncCall) bool {
 		catalogAggregates[name]
 }
 
-// catalogAggregates are the aggregates of pg_catalog.
+// catalogAggregates are the aggregate functions of pg_catalog.
 var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp
 	cume_dist dense_rank every json_agg json_agg_strict json_object_agg json_object_agg_strict json_object_agg_unique
 	json_object_agg_unique_strict jsonb_agg jsonb_agg_strict jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique
@@ -121,8 +122,8 @@ var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bo
 	regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp
 	string_agg sum var_pop var_samp variance xmlagg`)
 
-// cellFunctions are the functions that such a statement may apply to dimensions and to what its aggregates return. None
-// is volatile: a volatile one could choose single rows.
+// cellFunctions are the functions that an aggregate statement may apply to dimensions and to the results of its
+// aggregates. None of them is volatile: a volatile function could choose single rows.
 var cellFunctions = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div
 	extract floor format initcap left length lower lpad
 	ltrim mod now power replace right round rpad rtrim sign split_part sqrt statement_timestamp strpos substr substring to_char timezone
@@ -136,9 +137,9 @@ func setOf(words string) map[string]bool {
 	return out
 }
 
-// aggregateStatement sends the text to the group view if that can answer its aggregate, and refuses any other aggregate
-// over the table. It returns false if there is none, or if it refuses.
-func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bool {
+// useGroupView makes the text read the group view if the view can answer its aggregate, and refuses any other aggregate
+// over the table. The result is false if there is no aggregate, or it is refused.
+func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 	if w.refused != nil {
 		return false
 	}
@@ -161,31 +162,31 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 				"of the policy, and let agents send its query themselves."))
 		return false
 	case counted.NoSingleRows && meansVisibleRows(first.ref):
-		j.reject(j.ref.start, "no row of it shows one by one")
+		j.rejectAt(j.ref.start, "no row of it shows one by one")
 	case first.ref.fragment.aggregate == nil:
-		j.reject(j.ref.start, "%s has only the rows that show one by one", j.ref.name.SQL())
+		j.rejectAt(j.ref.start, "%s has only the rows that show one by one", j.ref.name.SQL())
 	case len(tree.Stmts) != 1:
-		j.reject(-1, "it is one of several statements of a message")
+		j.rejectAt(-1, "it is one of several statements of a message")
 	case s != first.query || len(w.aggregations) != 1:
-		j.reject(-1, "it is a part of another statement")
+		j.rejectAt(-1, "it is a part of another statement")
 	case len(w.references) != 1:
-		j.reject(-1, "it reads something besides")
+		j.rejectAt(-1, "it reads something besides")
 	case first.item == nil || j.ref.node == nil:
-		j.reject(j.ref.start, "a sub-select or WITH query has only the rows that show one by one")
+		j.rejectAt(j.ref.start, "a sub-select or WITH query has only the rows that show one by one")
 	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
-		j.reject(-1, "it does not begin with SELECT")
+		j.rejectAt(-1, "it does not begin with SELECT")
 	case j.ref.notInjectedBecause != mayInject:
-		j.reject(j.ref.start, "the table stands with %s", j.ref.notInjectedBecause)
-	case w.mode == RLS:
+		j.rejectAt(j.ref.start, "the table stands with %s", j.ref.notInjectedBecause)
+	case w.mode == RowSecurityMode:
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 			"aggregates over %q cannot be answered at this moment", j.ref.name.String()).
 			WithHint("Their texts must be signed, and this session cannot have signatures now. Try again. If it " +
 				"stays so, pgconsent doctor says why."))
 		return false
 	case !signable:
-		j.reject(-1, `it has a backslash outside E'' strings`)
-	case w.valuesRunUserCode(): // they would see a signed text
-		j.reject(j.ref.start, "functions of others compare or convert its values")
+		j.rejectAt(-1, `it has a backslash outside E'' strings`)
+	case w.valuesRunUserCode(): // functions of the owner would see a signed text
+		j.rejectAt(j.ref.start, "functions of others compare or convert its values")
 	default:
 		j.query(s)
 	}
@@ -193,29 +194,30 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 		w.refuseAt(j.refusal(), j.at)
 		return false
 	}
-	j.rewrite(first.query)
+	j.editAggregate(first.query)
 	return w.refused == nil
 }
 
-// aggregateCheck checks an aggregate that the group view answers, of cells only: of how many rows each cell has, and of
-// the sums of its measures. So dimensions may stand anywhere, and other columns only inside certain aggregates.
+// aggregateCheck checks an aggregate that the group view answers. The view holds cells only: the number of rows of each
+// cell, and the sums of its measures. So dimensions may stand anywhere, and other columns only inside certain
+// aggregates.
 type aggregateCheck struct {
 	*walker
 	ref    *reference
-	table  catalog.Name // the table, which ref is, or has rows of
+	table  catalog.Name // the table whose rows the reference ref reads
 	name   string       // the name by which columns of the table are qualified
 	policy *policy.Aggregate
 
-	reason          string // the first reason against it
+	reason          string // the first reason for which the view cannot answer the aggregate
 	at              int32
 	fixedDimensions map[string]bool // the dimensions that the query groups by, or compares with a constant
-	hasGroupingSets bool            // it has grouping sets
-	subjectsAt      int32           // where it counts subjects, if it does
+	hasGroupingSets bool            // the query has grouping sets
+	subjectsAt      int32           // where the query counts subjects
 	countsSubjects  bool
 	utcCalls        []*sqltext.FuncCall // calls of date_trunc that need the time zone UTC
 }
 
-func (j *aggregateCheck) reject(at int32, format string, args ...any) {
+func (j *aggregateCheck) rejectAt(at int32, format string, args ...any) {
 	if j.reason == "" {
 		j.reason, j.at = fmt.Sprintf(format, args...), at
 	}
@@ -231,7 +233,7 @@ func (j *aggregateCheck) refusal() *sqlstate.Error {
 		"this aggregate over %q is not available to agents: %s", j.table.String(), j.reason).WithHint("%s", hint)
 }
 
-// groupsHint says what aggregates over a table are answered.
+// groupsHint says in words which aggregates over a table are answered.
 func groupsHint(a *policy.Aggregate) string {
 	var dimensions, measures []string
 	for _, d := range a.Dimensions {
@@ -259,7 +261,7 @@ func groupsHint(a *policy.Aggregate) string {
 	return hint + "."
 }
 
-// refuseSingleRows refuses to read single rows of a table of which none shows.
+// refuseSingleRows refuses statements that read single rows of a table whose rows show in groups only.
 func (w *walker) refuseSingleRows() {
 	for _, ref := range w.singleRowReads {
 		table, a := w.groupedTable(ref)
@@ -280,49 +282,49 @@ func (w *walker) refuseSingleRows() {
 func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
 	switch {
 	case s.WithClause != nil, s.Op != sqltext.SETOP_NONE, len(s.ValuesLists) > 0, s.IntoClause != nil:
-		j.reject(-1, "it has a WITH query, or is a set operation")
+		j.rejectAt(-1, "it has a WITH query, or is a set operation")
 	case len(s.LockingClause) > 0:
-		j.reject(-1, "it locks rows")
+		j.rejectAt(-1, "it locks rows")
 	case len(s.WindowClause) > 0:
-		j.reject(-1, "it has windows")
+		j.rejectAt(-1, "it has windows")
 	}
 	outputs := map[string]bool{}
 	for _, n := range s.TargetList {
 		t := n.GetResTarget()
 		if isStar(t.GetVal()) {
-			j.reject(t.GetVal().GetColumnRef().GetLocation(), "* asks for single rows")
+			j.rejectAt(t.GetVal().GetColumnRef().GetLocation(), "* asks for single rows")
 			return
 		}
-		j.expr(t.GetVal())
+		j.checkExpr(t.GetVal())
 		outputs[outputName(t)] = true
 	}
-	j.expr(s.WhereClause)
-	j.noteFixedBy(s.WhereClause)
+	j.checkExpr(s.WhereClause)
+	j.noteComparedDimensions(s.WhereClause)
 	for _, n := range s.GroupClause {
-		j.groupKey(n, s.TargetList, outputs)
+		j.checkGroupKey(n, s.TargetList, outputs)
 	}
-	j.expr(s.HavingClause)
+	j.checkExpr(s.HavingClause)
 	for _, n := range s.SortClause {
 		if len(n.GetSortBy().GetUseOp()) > 0 {
-			j.reject(n.GetSortBy().GetLocation(), "ORDER BY ... USING")
+			j.rejectAt(n.GetSortBy().GetLocation(), "ORDER BY ... USING")
 		}
-		j.sortKey(n.GetSortBy().GetNode(), outputs)
+		j.checkSortKey(n.GetSortBy().GetNode(), outputs)
 	}
 	for i, n := range s.DistinctClause {
-		if i > 0 || n != nil && n.Node != nil { // else a plain DISTINCT
-			j.sortKey(n, outputs)
+		if i > 0 || n != nil && n.Node != nil { // the list is not that of a plain DISTINCT
+			j.checkSortKey(n, outputs)
 		}
 	}
 	if s.LimitCount != nil && s.LimitCount.Node != nil {
-		j.expr(s.LimitCount)
+		j.checkExpr(s.LimitCount)
 	}
 	if s.LimitOffset != nil && s.LimitOffset.Node != nil {
-		j.expr(s.LimitOffset)
+		j.checkExpr(s.LimitOffset)
 	}
 	if j.countsSubjects {
 		for _, d := range j.policy.Dimensions {
 			if j.hasGroupingSets || !j.fixedDimensions[d.Column] {
-				j.reject(j.subjectsAt,
+				j.rejectAt(j.subjectsAt,
 					"subjects can be counted where each group is one value of every dimension, and %s is none of "+
 						"the keys", catalog.QuoteIdent(d.Column))
 			}
@@ -330,31 +332,31 @@ func (j *aggregateCheck) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// sortKey checks a sort key: the name of an output column, or an expression.
-func (j *aggregateCheck) sortKey(n *sqltext.Node, outputs map[string]bool) {
+// checkSortKey checks a sort key: the name of an output column, or an expression.
+func (j *aggregateCheck) checkSortKey(n *sqltext.Node, outputs map[string]bool) {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 && outputs[fields[0].GetString_().GetSval()] {
 		return
 	}
-	j.expr(n)
+	j.checkExpr(n)
 }
 
-// groupKey checks a key of GROUP BY.
-func (j *aggregateCheck) groupKey(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
+// checkGroupKey checks a key of GROUP BY.
+func (j *aggregateCheck) checkGroupKey(n *sqltext.Node, targets []*sqltext.Node, outputs map[string]bool) {
 	if set := n.GetGroupingSet(); set != nil {
 		j.hasGroupingSets = true
 		for _, part := range set.Content {
-			j.groupKey(part, targets, outputs)
+			j.checkGroupKey(part, targets, outputs)
 		}
 		return
 	}
 	if row := n.GetRowExpr(); row != nil {
 		for _, part := range row.Args {
-			j.groupKey(part, targets, outputs)
+			j.checkGroupKey(part, targets, outputs)
 		}
 		return
 	}
 	if i := int(n.GetAConst().GetIval().GetIval()); i >= 1 && i <= len(targets) {
-		j.noteFixed(targets[i-1].GetResTarget().GetVal())
+		j.noteGroupedBy(targets[i-1].GetResTarget().GetVal())
 		return
 	}
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
@@ -362,37 +364,37 @@ func (j *aggregateCheck) groupKey(n *sqltext.Node, targets []*sqltext.Node, outp
 		if j.policy.Dimension(name) == nil && j.policy.Measure(name) == nil && name != j.policy.Subject && outputs[name] {
 			for _, t := range targets {
 				if outputName(t.GetResTarget()) == name {
-					j.noteFixed(t.GetResTarget().GetVal())
+					j.noteGroupedBy(t.GetResTarget().GetVal())
 				}
 			}
 			return
 		}
 	}
-	j.expr(n)
-	j.noteFixed(n)
+	j.checkExpr(n)
+	j.noteGroupedBy(n)
 }
 
-// noteFixed notes that a group has one value of a dimension, if the expression is one.
-func (j *aggregateCheck) noteFixed(n *sqltext.Node) {
-	if d := j.dimension(n); d != nil {
+// noteGroupedBy notes that all rows of a group have one value of a dimension, if the expression is a dimension.
+func (j *aggregateCheck) noteGroupedBy(n *sqltext.Node) {
+	if d := j.dimensionOf(n); d != nil {
 		j.fixedDimensions[d.Column] = true
 	}
 }
 
-// dimension returns the dimension that an expression is, at its finest; nil if it is none.
-func (j *aggregateCheck) dimension(n *sqltext.Node) *policy.Dimension {
+// dimensionOf returns the dimension that an expression is, at its finest unit; nil if the expression is no dimension.
+func (j *aggregateCheck) dimensionOf(n *sqltext.Node) *policy.Dimension {
 	if f := n.GetFuncCall(); f != nil && len(f.Args) == 2 {
 		if _, name, _ := qualifiedName(f.Funcname); name != "date_trunc" {
 			return nil
 		}
-		name, ok := j.column(f.Args[1].GetColumnRef())
+		name, ok := j.columnNameOf(f.Args[1].GetColumnRef())
 		d := j.policy.Dimension(name)
 		if unit, constant := constantString(f.Args[0]); ok && constant && d != nil && d.Unit == unit {
 			return d
 		}
 		return nil
 	}
-	if name, ok := j.column(n.GetColumnRef()); ok {
+	if name, ok := j.columnNameOf(n.GetColumnRef()); ok {
 		if d := j.policy.Dimension(name); d != nil && d.Unit == "" {
 			return d
 		}
@@ -400,11 +402,11 @@ func (j *aggregateCheck) dimension(n *sqltext.Node) *policy.Dimension {
 	return nil
 }
 
-// noteFixedBy notes the dimensions that must equal a constant by a condition.
-func (j *aggregateCheck) noteFixedBy(n *sqltext.Node) {
+// noteComparedDimensions notes the dimensions that a condition compares with a constant.
+func (j *aggregateCheck) noteComparedDimensions(n *sqltext.Node) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		for _, part := range b.Args {
-			j.noteFixedBy(part)
+			j.noteComparedDimensions(part)
 		}
 		return
 	}
@@ -413,12 +415,12 @@ func (j *aggregateCheck) noteFixedBy(n *sqltext.Node) {
 		return
 	}
 	if _, name, _ := qualifiedName(x.Name); name == "=" && x.Rexpr.GetAConst() != nil {
-		j.noteFixed(x.Lexpr)
+		j.noteGroupedBy(x.Lexpr)
 	}
 }
 
-// column returns the name of the table's column that a reference means.
-func (j *aggregateCheck) column(c *sqltext.ColumnRef) (string, bool) {
+// columnNameOf returns the name of the table's column that a reference means.
+func (j *aggregateCheck) columnNameOf(c *sqltext.ColumnRef) (string, bool) {
 	switch fields := c.GetFields(); len(fields) {
 	case 1:
 		return fields[0].GetString_().GetSval(), fields[0].GetString_() != nil
@@ -432,30 +434,30 @@ func (j *aggregateCheck) column(c *sqltext.ColumnRef) (string, bool) {
 
 func (j *aggregateCheck) exprs(nodes []*sqltext.Node) {
 	for _, n := range nodes {
-		j.expr(n)
+		j.checkExpr(n)
 	}
 }
 
-// expr checks an expression. Its default arm rejects.
-func (j *aggregateCheck) expr(n *sqltext.Node) {
+// checkExpr checks an expression. Kinds of expressions that it does not know are rejected.
+func (j *aggregateCheck) checkExpr(n *sqltext.Node) {
 	if n == nil || j.reason != "" {
 		return
 	}
 	switch n := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
-		j.reference(n.ColumnRef)
+		j.checkColumn(n.ColumnRef)
 	case *sqltext.Node_ParamRef, *sqltext.Node_A_Const:
 	case *sqltext.Node_SQLValueFunction:
 		switch n.SqlvalueFunction.Op {
 		case sqltext.SVFOP_CURRENT_DATE, sqltext.SVFOP_CURRENT_TIMESTAMP, sqltext.SVFOP_LOCALTIMESTAMP:
 		default:
-			j.reject(-1, "CURRENT_USER and its like")
+			j.rejectAt(-1, "CURRENT_USER and its like")
 		}
 	case *sqltext.Node_TypeCast:
-		j.expr(n.TypeCast.Arg)
+		j.checkExpr(n.TypeCast.Arg)
 	case *sqltext.Node_A_Expr:
-		j.expr(n.AExpr.Lexpr)
-		j.expr(n.AExpr.Rexpr)
+		j.checkExpr(n.AExpr.Lexpr)
+		j.checkExpr(n.AExpr.Rexpr)
 	case *sqltext.Node_List:
 		j.exprs(n.List.Items)
 	case *sqltext.Node_A_ArrayExpr:
@@ -463,16 +465,16 @@ func (j *aggregateCheck) expr(n *sqltext.Node) {
 	case *sqltext.Node_BoolExpr:
 		j.exprs(n.BoolExpr.Args)
 	case *sqltext.Node_NullTest:
-		j.expr(n.NullTest.Arg)
+		j.checkExpr(n.NullTest.Arg)
 	case *sqltext.Node_BooleanTest:
-		j.expr(n.BooleanTest.Arg)
+		j.checkExpr(n.BooleanTest.Arg)
 	case *sqltext.Node_CaseExpr:
-		j.expr(n.CaseExpr.Arg)
+		j.checkExpr(n.CaseExpr.Arg)
 		j.exprs(n.CaseExpr.Args)
-		j.expr(n.CaseExpr.Defresult)
+		j.checkExpr(n.CaseExpr.Defresult)
 	case *sqltext.Node_CaseWhen:
-		j.expr(n.CaseWhen.Expr)
-		j.expr(n.CaseWhen.Result)
+		j.checkExpr(n.CaseWhen.Expr)
+		j.checkExpr(n.CaseWhen.Result)
 	case *sqltext.Node_CoalesceExpr:
 		j.exprs(n.CoalesceExpr.Args)
 	case *sqltext.Node_MinMaxExpr:
@@ -482,29 +484,29 @@ func (j *aggregateCheck) expr(n *sqltext.Node) {
 	case *sqltext.Node_FuncCall:
 		j.call(n.FuncCall)
 	case *sqltext.Node_SubLink:
-		j.reject(n.SubLink.Location, "it has a sub-select")
+		j.rejectAt(n.SubLink.Location, "it has a sub-select")
 	default:
-		j.reject(-1, "%s is not for aggregates", sqltext.Kind(&sqltext.Node{Node: n}))
+		j.rejectAt(-1, "%s is not for aggregates", sqltext.Kind(&sqltext.Node{Node: n}))
 	}
 }
 
-// reference checks a column outside of aggregates.
-func (j *aggregateCheck) reference(c *sqltext.ColumnRef) {
-	name, ok := j.column(c)
+// checkColumn checks a column outside of aggregates.
+func (j *aggregateCheck) checkColumn(c *sqltext.ColumnRef) {
+	name, ok := j.columnNameOf(c)
 	quoted := catalog.QuoteIdent(name)
 	d := j.policy.Dimension(name)
 	switch {
 	case !ok:
-		j.reject(c.Location, "it names something other than a column of the table")
+		j.rejectAt(c.Location, "it names something other than a column of the table")
 	case d != nil && d.Unit == "":
 	case d != nil:
-		j.reject(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.Unit, quoted)
+		j.rejectAt(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.Unit, quoted)
 	case j.policy.Measure(name) != nil:
-		j.reject(c.Location, "%s stands inside count, sum and avg only", quoted)
+		j.rejectAt(c.Location, "%s stands inside count, sum and avg only", quoted)
 	case name == j.policy.Subject:
-		j.reject(c.Location, "%s stands inside count only", quoted)
+		j.rejectAt(c.Location, "%s stands inside count only", quoted)
 	default:
-		j.reject(c.Location, "%s is neither a dimension nor a measure", quoted)
+		j.rejectAt(c.Location, "%s is neither a dimension nor a measure", quoted)
 	}
 }
 
@@ -512,46 +514,47 @@ func (j *aggregateCheck) call(f *sqltext.FuncCall) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !j.meansCatalogFunction(name, f):
-		j.reject(f.Location, "function %s is not for aggregates", name)
+		j.rejectAt(f.Location, "function %s is not for aggregates", name)
 	case f.Over != nil:
-		j.reject(f.Location, "it has windows")
+		j.rejectAt(f.Location, "it has windows")
 	case f.AggWithinGroup, f.FuncVariadic, len(f.AggOrder) > 0:
-		j.reject(f.Location, "WITHIN GROUP, VARIADIC, or an order inside %s", name)
+		j.rejectAt(f.Location, "WITHIN GROUP, VARIADIC, or an order inside %s", name)
 	case name == "count" || name == "sum" || name == "avg":
 		j.aggregate(name, f)
 	case j.isAggregate(f):
-		j.reject(f.Location, "%s is not available, only count, sum and avg are", name)
+		j.rejectAt(f.Location, "%s is not available, only count, sum and avg are", name)
 	case !cellFunctions[name]:
-		j.reject(f.Location, "function %s is not for aggregates", name)
+		j.rejectAt(f.Location, "function %s is not for aggregates", name)
 	case name == "date_trunc" && j.checkTruncate(f):
 	default:
 		j.exprs(f.Args)
 	}
 }
 
-// meansCatalogFunction tells whether a bare name means PostgreSQL's own function. Where extensions and owners have
-// others of that name, the types at hand decide: here they are PostgreSQL's own, and sum and avg have functions for
-// exactly the types of measures. What the name means is then written out.
+// meansCatalogFunction tells whether a name without schema means PostgreSQL's own function. If extensions or owners
+// have functions of that name, too, the argument types decide: here they are PostgreSQL's own types, and sum and avg
+// have functions for exactly the types of measures. The function is then written with its schema.
 func (j *aggregateCheck) meansCatalogFunction(name string, f *sqltext.FuncCall) bool {
 	others := slices.DeleteFunc(slices.Clone(j.snap.FunctionsNamed("", name)),
 		func(other *catalog.Function) bool { return !takesArguments(other, f) })
 	if len(others) == 0 {
-		return len(j.snap.FunctionsNamed("", name)) == 0 || j.snap.HasCatalogFunction(name) // the walk wrote it out
+		// the walk has written the schema of the name
+		return len(j.snap.FunctionsNamed("", name)) == 0 || j.snap.HasCatalogFunction(name)
 	}
 	ofMeasure := false
 	if (name == "sum" || name == "avg") && len(f.Args) == 1 {
-		column, isColumn := j.column(f.Args[0].GetColumnRef())
+		column, isColumn := j.columnNameOf(f.Args[0].GetColumnRef())
 		ofMeasure = isColumn && j.policy.Measure(column) != nil
 	}
 	if !ofMeasure && slices.ContainsFunc(others, func(other *catalog.Function) bool { return !j.takesOtherTypes(other) }) ||
 		!j.snap.HasCatalogFunction(name) || slices.ContainsFunc(f.Args, j.castsToOtherTypes) {
 		return false
 	}
-	j.qualify(f, catalog.Name{Schema: "pg_catalog", Name: name})
+	j.qualifyCall(f, catalog.Name{Schema: "pg_catalog", Name: name})
 	return true
 }
 
-// takesOtherTypes tells whether a function is an extension's, for a type of the extension's own.
+// takesOtherTypes tells whether a function belongs to an extension and takes a type of that extension.
 func (j *aggregateCheck) takesOtherTypes(f *catalog.Function) bool {
 	return extensionFunctions.allows(f.Extension, f.Name.Name) && slices.ContainsFunc(f.ArgTypes, func(name string) bool {
 		return j.isOtherType("", name[strings.LastIndexByte(name, '.')+1:])
@@ -581,14 +584,14 @@ func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 {
 		return false
 	}
-	name, ok := j.column(f.Args[1].GetColumnRef())
+	name, ok := j.columnNameOf(f.Args[1].GetColumnRef())
 	d := j.policy.Dimension(name)
 	if !ok || d == nil || d.Unit == "" {
 		return false
 	}
 	unit, constant := constantString(f.Args[0])
 	if !constant || !slices.Contains(d.Units(), unit) {
-		j.reject(f.Location, "%s can be truncated to %s", catalog.QuoteIdent(name), strings.Join(d.Units(), ", "))
+		j.rejectAt(f.Location, "%s can be truncated to %s", catalog.QuoteIdent(name), strings.Join(d.Units(), ", "))
 	}
 	if strings.HasSuffix(d.Type, "with time zone") {
 		j.utcCalls = append(j.utcCalls, f)
@@ -597,38 +600,39 @@ func (j *aggregateCheck) checkTruncate(f *sqltext.FuncCall) bool {
 }
 
 func (j *aggregateCheck) aggregate(name string, f *sqltext.FuncCall) {
-	j.expr(f.AggFilter)
+	j.checkExpr(f.AggFilter)
 	switch {
 	case f.AggStar:
 		if name != "count" || len(f.Args) > 0 {
-			j.reject(f.Location, "%s(*)", name)
+			j.rejectAt(f.Location, "%s(*)", name)
 		}
 		return
 	case len(f.Args) != 1:
-		j.reject(f.Location, "%s takes one argument", name)
+		j.rejectAt(f.Location, "%s takes one argument", name)
 		return
 	}
-	column, isColumn := j.column(f.Args[0].GetColumnRef())
+	column, isColumn := j.columnNameOf(f.Args[0].GetColumnRef())
 	switch {
 	case isColumn && column == j.policy.Subject && name == "count":
 		if f.AggDistinct && !j.countsSubjects {
 			j.countsSubjects, j.subjectsAt = true, f.Location
 		}
 	case f.AggDistinct && name != "count":
-		j.reject(f.Location, "DISTINCT inside %s", name)
+		j.rejectAt(f.Location, "DISTINCT inside %s", name)
 	case isColumn && j.policy.Measure(column) != nil:
 		if f.AggDistinct {
-			j.reject(f.Location, "how many values %s has is not available", catalog.QuoteIdent(column))
+			j.rejectAt(f.Location, "how many values %s has is not available", catalog.QuoteIdent(column))
 		}
 	case name == "count":
-		j.expr(f.Args[0])
+		j.checkExpr(f.Args[0])
 	default:
-		j.reject(f.Location, "%s is of a measure, as it is", name)
+		j.rejectAt(f.Location, "%s is of a measure, as it is", name)
 	}
 }
 
-// rewrite makes the edits: the view in place of the table, the condition that a group is large enough, and UTC.
-func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
+// editAggregate makes the edits: the view in the place of the table, the condition that a group is large enough, and
+// the time zone UTC.
+func (j *aggregateCheck) editAggregate(s *sqltext.SelectStmt) {
 	source := j.source
 	i := source.At(j.ref.start)
 	j.substituteView(j.ref, predicate.GroupView(j.ref.name))
@@ -659,7 +663,7 @@ func (j *aggregateCheck) rewrite(s *sqltext.SelectStmt) {
 		}
 		last := source.Closing(open)
 		if last < 0 {
-			j.refuse(refusal("FuncCall.location"))
+			j.refuse(refusalOf("FuncCall.location"))
 			return
 		}
 		at := source.Tokens[last].Start

@@ -58,7 +58,7 @@ func countedUnder(t *testing.T, mode Mode, change, rules string) *Rewriter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,8 @@ func TestGroupsAreNotComparedByOthers(t *testing.T) {
 		grade + "CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, " +
 			"$2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade)": true,
 	} {
-		if _, err := countedWith(t, AlwaysSigned, change).Rewrite("SELECT kind, count(*) FROM events GROUP BY kind", false); (err != nil) != refused {
+		if _, err := countedWith(t, AlwaysSignedMode, change).Rewrite("SELECT kind, count(*) FROM events GROUP BY kind",
+			false); (err != nil) != refused {
 			t.Errorf("%s: %v", change, err)
 		}
 	}
@@ -139,7 +140,7 @@ var notInCells = []string{
 // What tells of more than cells stands nowhere in an aggregate; a dimension stands everywhere, and the answer is of
 // large enough groups alone. The last check asks the grammar whether a place was forgotten.
 func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
-	r := counted(t, Both)
+	r := counted(t, InjectedMode)
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range countedPlaces {
 		sql := strings.Replace(place, "{}", "level", 1)
@@ -195,7 +196,7 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 // Whatever makes groups of such a table is answered from cells or refused, however it is written; what makes none reads
 // the rows that show.
 func TestGroupsAreOfCells(t *testing.T) {
-	r, unsigned := counted(t, Both), counted(t, RLS)
+	r, unsigned := counted(t, InjectedMode), counted(t, RowSecurityMode)
 	for _, sql := range []string{
 		"SELECT count(*) FROM events",
 		"SELECT kind, count(*), sum(amount), avg(events.amount), count(amount), count(person), count(kind), " +
@@ -316,7 +317,7 @@ func TestGroupsAreOfCells(t *testing.T) {
 
 // An extension's aggregate of the same name, or a listed one, takes other types than measures have.
 func TestOverloadsOfOtherTypes(t *testing.T) {
-	r := countedUnder(t, Both, "CREATE EXTENSION citext; CREATE AGGREGATE sum (text) (SFUNC = textcat, STYPE = text)",
+	r := countedUnder(t, InjectedMode, "CREATE EXTENSION citext; CREATE AGGREGATE sum (text) (SFUNC = textcat, STYPE = text)",
 		strings.Replace(countedPolicy, "functions: {", "functions: { public.sum: { reads: nothing },", 1))
 	for sql, want := range map[string]string{
 		"SELECT sum(amount) FROM events":                                          "pg_catalog.sum(amount)",
@@ -342,7 +343,8 @@ func TestOverloadsOfOtherTypes(t *testing.T) {
 
 // An aggregate that reads the table through something else would count the rows that show, as if they were all.
 func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
-	r := countedUnder(t, Both, "CREATE VIEW event_list AS SELECT kind, amount FROM events", countedPolicy+"views: { event_list: {} }\n")
+	r := countedUnder(t, InjectedMode, "CREATE VIEW event_list AS SELECT kind, amount FROM events",
+		countedPolicy+"views: { event_list: {} }\n")
 	for _, sql := range []string{
 		"SELECT count(*) FROM (SELECT * FROM events) AS events",
 		"SELECT sum(amount) FROM (SELECT amount FROM events WHERE kind = 'a') AS e",
@@ -368,7 +370,7 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 
 // Of all the aggregates that the server has, three are of cells; the others tell of single rows, whatever they are of.
 func TestNoOtherAggregateIsOfCells(t *testing.T) {
-	r := counted(t, Both)
+	r := counted(t, InjectedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
 		"SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestViewsDoNotCountInGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = policy.Compile(doc, snap, policy.WithViews(Definition))
+		_, err = policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 		if err == nil || !strings.Contains(err.Error(), `a view cannot aggregate over "public.events"`) ||
 			!strings.Contains(err.Error(), "let agents send its query themselves") {
 			t.Errorf("%s: %v", query, err)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The data files list the names of pg_catalog in each supported version, and those of the extensions that agents may
-// use. They say what an agent may do with each name. A name that they do not have is refused. Tests compare them with
-// live servers.
+// The data files list the names of pg_catalog in each supported version, and the names of the extensions that agents
+// may use. For each name they say what an agent may do with it. A name that is not listed is refused. Tests compare the
+// files with live servers.
 var (
 	//go:embed functions.txt
 	functionsText string
@@ -21,40 +21,41 @@ var (
 	castsText string
 )
 
-// class says what an agent may do with a name.
-type class string
+// nameClass says what an agent may do with a name of pg_catalog or of an extension.
+type nameClass string
 
 const (
-	classAllow    class = "allow"
-	classShadow   class = "shadow"
-	classRefuse   class = "refuse"
-	classInternal class = "internal"
+	classAllow    nameClass = "allow"
+	classShadow   nameClass = "shadow"
+	classRefuse   nameClass = "refuse"
+	classInternal nameClass = "internal"
 )
 
+// classifiedName is a name with its class.
 type classifiedName struct {
-	class class
+	class nameClass
 	why   string
 }
 
-// dataFile is a data file: what it says of a name, by pg_catalog or an extension.
+// dataFile holds the names in a data file: by extension, or catalogKey, and then by name.
 type dataFile map[string]map[string]classifiedName
 
 var (
-	catalogFunctions   = readList(functionsText)[catalogKey]
-	extensionFunctions = readList(extensionsText)
-	operatorList       = readList(operatorsText)
-	typeList           = readList(typesText)
-	castList           = readList(castsText)
+	catalogFunctions   = readDataFile(functionsText)[catalogKey]
+	extensionFunctions = readDataFile(extensionsText)
+	operatorList       = readDataFile(operatorsText)
+	typeList           = readDataFile(typesText)
+	castList           = readDataFile(castsText)
 )
 
-func readList(text string) dataFile {
+func readDataFile(text string) dataFile {
 	out := dataFile{}
 	extension := catalogKey
 	var group classifiedName
 	for line := range dataLines(text) {
 		if head, isGroup := strings.CutPrefix(line, "= "); isGroup {
 			c, why, _ := strings.Cut(head, ": ")
-			group = classifiedName{class(c), why}
+			group = classifiedName{nameClass(c), why}
 			continue
 		}
 		if name, isExtension := strings.CutPrefix(line, "["); isExtension {
@@ -69,18 +70,18 @@ func readList(text string) dataFile {
 	return out
 }
 
-// catalogKey stands for pg_catalog where a list has the name of an extension. The name of an object that belongs to
-// neither is empty, and no list has anything under it.
+// catalogKey is the key of pg_catalog where a list has the names of extensions as keys. An object that belongs to
+// neither has the empty key, under which no list has anything.
 const catalogKey = "pg_catalog"
 
 // allows tells whether agents may use a name of an extension, or of pg_catalog.
 func (l dataFile) allows(extension, name string) bool { return l[extension][name].class == classAllow }
 
-// knownExtension tells whether an extension is in the data files.
-func knownExtension(name string) bool { return extensionFunctions[name] != nil }
+// isKnownExtension tells whether the data files list an extension.
+func isKnownExtension(name string) bool { return extensionFunctions[name] != nil }
 
-// dataLines yields the lines of a data file without comments and empty lines. Operators may begin with the sign of a
-// comment, so a comment begins with that sign and a space.
+// dataLines yields the lines of a data file without comments and empty lines. An operator may begin with #, so a
+// comment begins with # and a space.
 func dataLines(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {

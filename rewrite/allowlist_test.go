@@ -89,7 +89,7 @@ func TestSamplingMethodsTakeNoValues(t *testing.T) {
 		t.Errorf("%d sampling methods; internal is class %q", seen, typeList[catalogKey]["internal"].class)
 	}
 	for _, sql := range []string{"SELECT (NULL::internal).system", "SELECT system(NULL)"} {
-		if result, refused := rewriter(t, Both).Rewrite(sql, false); refused == nil {
+		if result, refused := rewriter(t, InjectedMode).Rewrite(sql, false); refused == nil {
 			t.Errorf("%s: allowed as %s", sql, result.Text)
 		}
 	}
@@ -219,7 +219,7 @@ func TestFunctionLists(t *testing.T) {
 					t.Errorf("%s of %q is of class %q, for the reason %q", name, extension, c.class, c.why)
 				}
 			}
-			if extension != catalogKey && !knownExtension(extension) {
+			if extension != catalogKey && !isKnownExtension(extension) {
 				t.Errorf("%q has no functions", extension)
 			}
 		}

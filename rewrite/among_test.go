@@ -28,7 +28,7 @@ func TestRefusedAmongOthers(t *testing.T) {
 			}
 		}
 	}
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	// what is looked for behind the walk
 	for _, sql := range []string{"SELECT g::int FROM gauges", "SELECT (g).int4 FROM gauges", "UPDATE gauges SET n = g::int", "SELECT measured()::int"} {
 		for _, text := range []string{sql, sql + "; SELECT 1", "SELECT 1; " + sql} {
@@ -46,7 +46,7 @@ func TestRefusedAmongOthers(t *testing.T) {
 // Of all the operators that take two texts ANY and ALL take the signed path with equality alone, where what the array
 // holds is not known: another may fail for some pattern.
 func TestAnyIsOfEquality(t *testing.T) {
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
 		"SELECT DISTINCT oprname::text FROM pg_operator WHERE oprleft = 'text'::regtype AND oprright = 'text'::regtype AND oprresult = 'bool'::regtype")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // In a.b PostgreSQL calls the function b, or casts to the type b, where a has no column b. Which item the name a means
 // depends on scopes: each of these makes an item with the column seem to be meant, while another without it is.
 func TestAttributeNotationFindsNoFunction(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{
 		// the alias of a join hides the item inside
 		"WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT m.pg_stat_get_live_tuples FROM (c AS m " +
@@ -43,7 +43,7 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 
 // What is certain to be a column is one, whatever functions have its name.
 func TestColumnsNamedLikeFunctions(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{
 		"WITH c AS (SELECT *, 1 AS age FROM people) SELECT c.age FROM c",
 		"WITH c (id, age) AS (SELECT id, 1 FROM people) SELECT c.age FROM c",
@@ -67,7 +67,7 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 // A function of a row that the policy lists is one in attribute notation too: it is in the record, and the table stays
 // a table.
 func TestListedFunctionsInAttributeNotation(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories",
 		"SELECT public.memories.caption FROM memories", "SELECT (m).caption FROM memories AS m"} {
 		result, refused := r.Rewrite(sql, false)
@@ -83,7 +83,7 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 
 // Nor does it take the signed path, whose views know no rows.
 func TestListedFunctionsInAttributeNotationAreNotLeakSafe(t *testing.T) {
-	r := rewriter(t, Auto)
+	r := rewriter(t, AutoMode)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",
 		"SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {
 		result, refused := r.Rewrite(sql, false)

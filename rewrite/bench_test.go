@@ -16,7 +16,7 @@ var benchTexts = map[string]string{
 }
 
 func BenchmarkRewrite(b *testing.B) {
-	r := rewriter(b, Both)
+	r := rewriter(b, InjectedMode)
 	for name, text := range benchTexts {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

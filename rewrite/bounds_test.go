@@ -16,7 +16,7 @@ import (
 // factor.
 func TestLongStatements(t *testing.T) {
 	tier.All(t)
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	list := func(n int, format string) string {
 		var b strings.Builder
 		for i := range n {

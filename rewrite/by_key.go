@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// keyFunction is what replaces a table where a statement fixes its key: a function of pgconsent, called with the key.
-// The statement keeps its condition. So a mistake here could take rows away, and never add one: the columns come from a
-// call with constants, and nothing else.
+// keyFunction takes the place of a table whose key the statement fixes: a function of pgconsent, called with the key.
+// The statement keeps its condition. So a mistake here could remove rows and never add one: the rows come from a call
+// with constants alone.
 type keyFunction struct {
 	table    *policy.Table
 	function catalog.Name
@@ -25,12 +25,13 @@ func newKeyFunction(t *policy.Table, mode Mode) *keyFunction {
 	if t.Columns == nil || t.Columns.ByKey == nil {
 		return nil
 	}
-	return &keyFunction{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == AlwaysInjected),
+	return &keyFunction{table: t, function: predicate.KeyedView(t.Relation.Name, mode == InjectedMode ||
+		mode == AlwaysInjectedMode),
 		visible: t.VisibleRelationByKey()}
 }
 
-// call is the text that fetches the rows with these values of the key.
-func (k *keyFunction) call(values map[string][]string) string {
+// callText writes the call that fetches the rows with these values of the key.
+func (k *keyFunction) callText(values map[string][]string) string {
 	by := k.table.Columns.ByKey
 	args := []string{predicate.CurrentCatalog}
 	for _, name := range by.Key {
@@ -43,25 +44,25 @@ func (k *keyFunction) call(values map[string][]string) string {
 	return k.function.SQL() + "(" + strings.Join(args, ", ") + ")"
 }
 
-// keyLookup is a mention of a table whose key the statement fixes.
+// keyLookup is a mention of a table for whose key the statement gives constants.
 type keyLookup struct {
 	function *keyFunction
 	call     string
-	keyCount int // how many keys, at most
+	keyCount int // the largest number of keys that the statement may name
 }
 
-// keyCandidate is an item of FROM that a condition on a key may be about.
+// keyCandidate is an item of FROM for whose key a condition may give constants.
 type keyCandidate struct {
 	name        string
-	noAlias     bool // it has no alias
+	noAlias     bool // the table has no alias
 	rv          *sqltext.RangeVar
 	keyFunction *keyFunction
-	relation    *catalog.Relation // nil: its columns are not known here
+	relation    *catalog.Relation // nil: the columns of the item are not known here
 	values      map[string][]string
 }
 
-// findKeys notes which tables of a SELECT have a fixed key by WHERE, or by the ON of a join that drops other rows. It
-// runs before the walk visits the tables, since they have more columns then.
+// findKeys notes for which tables of a SELECT the WHERE clause, or the ON of a join that drops other rows, gives
+// constants for the key. It runs before the tables are visited, since these tables have more columns.
 func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	if !w.hasKeyOnlyColumns || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
 		return
@@ -69,7 +70,7 @@ func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	f := &keyFinder{walker: w}
 	var items []*keyCandidate
 	for _, n := range s.FromClause {
-		items = append(items, f.from(n)...)
+		items = append(items, f.candidatesOf(n)...)
 	}
 	f.applyCondition(s.WhereClause, items, items)
 	for _, c := range f.candidates {
@@ -82,7 +83,8 @@ func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	}
 }
 
-// callForKeys returns the call that fetches a candidate's rows, and how many keys it names; 0 if its key is not fixed.
+// callForKeys returns the call that fetches a candidate's rows, and the number of keys in it; 0 if the statement does
+// not fix the key.
 func (c *keyCandidate) callForKeys() (string, int) {
 	n := 1
 	for _, name := range c.keyFunction.table.Columns.ByKey.Key {
@@ -91,27 +93,30 @@ func (c *keyCandidate) callForKeys() (string, int) {
 		}
 		n = max(n, len(c.values[name]))
 	}
-	return c.keyFunction.call(c.values), n
+	return c.keyFunction.callText(c.values), n
 }
 
+// keyFinder looks for conditions that fix keys in one SELECT.
 type keyFinder struct {
 	*walker
 	candidates []*keyCandidate
 }
 
-// from returns the items of FROM that conditions around n can name, and applies the conditions of joins.
-func (f *keyFinder) from(n *sqltext.Node) []*keyCandidate {
+// candidatesOf returns the items of FROM that conditions beside n can name, and looks for keys in the conditions of
+// joins.
+func (f *keyFinder) candidatesOf(n *sqltext.Node) []*keyCandidate {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		return []*keyCandidate{f.table(kind.RangeVar)}
 	case *sqltext.Node_JoinExpr:
 		j := kind.JoinExpr
-		left, right := f.from(j.Larg), f.from(j.Rarg)
+		left, right := f.candidatesOf(j.Larg), f.candidatesOf(j.Rarg)
 		all := slices.Concat(left, right)
 		switch j.Jointype {
 		case sqltext.JOIN_INNER:
 			f.applyCondition(j.Quals, all, all)
-		case sqltext.JOIN_LEFT: // rows of the right side that do not meet it are never joined; those of the left side stay
+		// the join drops rows of the right side that do not meet its condition, and keeps those of the left side
+		case sqltext.JOIN_LEFT:
 			f.applyCondition(j.Quals, all, right)
 		case sqltext.JOIN_RIGHT:
 			f.applyCondition(j.Quals, all, left)
@@ -119,7 +124,7 @@ func (f *keyFinder) from(n *sqltext.Node) []*keyCandidate {
 		if j.Alias != nil { // the alias hides the items inside
 			return []*keyCandidate{{name: j.Alias.Aliasname}}
 		}
-		if len(j.UsingClause) > 0 || j.IsNatural { // an unqualified column may be the join's
+		if len(j.UsingClause) > 0 || j.IsNatural { // a column without qualifier may be a merged column of the join
 			for _, c := range all {
 				c.relation = nil
 			}
@@ -142,7 +147,7 @@ func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
 	if len(rv.GetAlias().GetColnames()) > 0 || !rv.GetInh() || rv.GetCatalogname() != "" {
 		return c
 	}
-	if _, _, cte := f.ctes.lookup(rv.GetRelname()); cte && rv.GetSchemaname() == "" {
+	if _, _, cte := f.ctes.findCTE(rv.GetRelname()); cte && rv.GetSchemaname() == "" {
 		return c
 	}
 	name, ok := f.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
@@ -158,12 +163,13 @@ func (f *keyFinder) table(rv *sqltext.RangeVar) *keyCandidate {
 	return c
 }
 
-// applyCondition looks for keys in a condition that sees these items, and drops rows of some of them.
+// applyCondition looks for keys in a condition. The condition can name the items in seen, and drops rows of the items
+// in dropped.
 func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*keyCandidate) {
 	if len(f.candidates) == 0 {
 		return
 	}
-	for _, n := range conjuncts(condition) {
+	for _, n := range splitConjuncts(condition) {
 		x := n.GetAExpr()
 		if x == nil || len(x.Name) != 1 || x.Name[0].GetString_().GetSval() != "=" {
 			continue
@@ -172,7 +178,7 @@ func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*key
 		if x.Kind == sqltext.AEXPR_OP && column.GetColumnRef() == nil {
 			column, value = value, column
 		}
-		c, name := f.column(column.GetColumnRef(), seen)
+		c, name := f.itemOf(column.GetColumnRef(), seen)
 		if c == nil || c.keyFunction == nil || c.values[name] != nil || !slices.Contains(dropped, c) {
 			continue
 		}
@@ -196,8 +202,8 @@ func (f *keyFinder) applyCondition(condition *sqltext.Node, seen, dropped []*key
 	}
 }
 
-// column finds the item that a column plainly belongs to, of those that a condition sees.
-func (f *keyFinder) column(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCandidate, string) {
+// itemOf returns the item to which a column belongs without doubt, among the items that a condition can name.
+func (f *keyFinder) itemOf(ref *sqltext.ColumnRef, seen []*keyCandidate) (*keyCandidate, string) {
 	fields := make([]string, len(ref.GetFields()))
 	for i, n := range ref.GetFields() {
 		if fields[i] = n.GetString_().GetSval(); fields[i] == "" {
@@ -265,7 +271,7 @@ func (f *keyFinder) arrayValues(n *sqltext.Node, to string) []string {
 	return out
 }
 
-// keyValues writes constants and parameters with a cast to the key's type; nil if one is anything else.
+// keyValues writes constants and parameters with a cast to the key's type; nil if one of the nodes is neither.
 func (f *keyFinder) keyValues(nodes []*sqltext.Node, to string) []string {
 	var out []string
 	for _, n := range nodes {
@@ -299,7 +305,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") == ""
 }
 
-// castsTo tells whether a cast names the type itself: another type could make a different value of the constant.
+// castsTo tells whether a cast is to the type itself: a cast to another type could change the constant.
 func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || schema != "" && schema != "pg_catalog" || len(t.Typmods) > 0 || t.Setof || t.PctType {
@@ -314,14 +320,14 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 }
 
 // readsKeyOnlyColumn tells whether a statement may read a column of a mention that exists by key only. Otherwise it
-// reads the list, which counts as no key.
+// reads the table as a list, and uses no key.
 func (w *walker) readsKeyOnlyColumn(ref *reference) bool {
 	return ref.keyLookup != nil && (ref.allColumns ||
 		slices.ContainsFunc(ref.keyLookup.function.table.Columns.ByKey.Columns,
 			func(c policy.VisibleColumn) bool { return w.columnNames[c.Name] }))
 }
 
-// keyCounts counts the keys that each statement fetches by.
+// keyCounts returns by how many keys each statement fetches rows.
 func (w *walker) keyCounts() []int {
 	if len(w.keyLookups) == 0 {
 		return nil
@@ -341,7 +347,7 @@ func (w *walker) keyCounts() []int {
 	return out
 }
 
-// fetchByKey puts the call in the place of a table's name.
+// fetchByKey replaces a table's name with the call that fetches its rows by key.
 func (w *walker) fetchByKey(ref *reference) {
 	rv := ref.rangeVar
 	tree, refused := sqltext.Parse("SELECT FROM " + ref.keyLookup.call + " AS x")
@@ -367,8 +373,8 @@ func (w *walker) fetchByKey(ref *reference) {
 	})
 }
 
-// ListsOnly returns a rewriter for agents that may see lists only: columns that exist by key only do not exist for
-// them, not even by key.
+// ListsOnly returns a rewriter for agents that may not fetch rows by key: columns that exist by key only do not exist
+// for them at all.
 func (r *Rewriter) ListsOnly() *Rewriter {
 	out := *r
 	out.hasKeyOnlyColumns, out.listsOnly = false, true
@@ -396,8 +402,8 @@ func (w *walker) keyOnlyRefusal(item string, ref *reference, column string) *sql
 			"parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
 }
 
-// checkKeyOnlyColumn refuses a column that exists by key only, of a mention whose key the statement does not fix. If
-// the name can mean something else, the server decides.
+// checkKeyOnlyColumn refuses a column that exists by key only, if the statement does not fix a key of the table. If the
+// name can mean something else, the server decides.
 func (w *walker) checkKeyOnlyColumn(item, column string, location int32) {
 	var found *reference
 	for s := w.scope; s != nil; s = s.parent {
@@ -415,7 +421,8 @@ func (w *walker) checkKeyOnlyColumn(item, column string, location int32) {
 			}
 		}
 	}
-	function := w.snap.HasCatalogFunction(column) || len(w.snap.FunctionsNamed("", column)) > 0 // in attribute notation
+	// the name may be a function in attribute notation
+	function := w.snap.HasCatalogFunction(column) || len(w.snap.FunctionsNamed("", column)) > 0
 	if found != nil && (item != "" && !function || item == "" && !w.scope.namesResultColumn(column)) {
 		w.refuseAt(w.keyOnlyRefusal(item, found, column), location)
 	}

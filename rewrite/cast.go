@@ -7,19 +7,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// foreignCast is a cast of other roles to a type that a statement names. It runs if there is a value of the source
-// type.
+// foreignCast is a cast made by another role to a type that a statement names. PostgreSQL may run its function if the
+// statement has a value of the source type.
 type foreignCast struct {
-	source   uint32
-	ofSource bool // the named type contains the source type, so that this mention of it is no second value
-	refused  *sqlstate.Error
-	at       int32
+	source               uint32
+	targetContainsSource bool // the named type contains the source type, so that this mention of it is no second value
+	refusal              *sqlstate.Error
+	at                   int32
 }
 
-// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which
-// this package does not infer. A cast of other roles that runs a function therefore closes its target type, and all
-// types made of that. Statements that may have a value of its source type cannot use them. Every statement may have
-// values of PostgreSQL's types and those of extensions. For other types see checkCasts.
+// castRefusal returns the reason why nothing may be cast to a type, or nil. Which cast a statement uses depends on
+// types, which this package does not infer. So a cast of another role that runs a function closes its target type, and
+// all types that contain it, to statements that may have a value of its source type. Every statement may have values of
+// PostgreSQL's types and of extensions' types; for other types see checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.Parts(t.OID) {
@@ -47,8 +47,8 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	return nil
 }
 
-// checkCasts refuses a statement that may have a value of a type from which a cast of other roles leads to a type that
-// it names. It runs after checkCollations, which notes the result types of functions.
+// checkCasts refuses a statement that names a type to which another role's cast leads, if the statement may have a
+// value of the cast's source type. It runs after checkCollations, which notes the result types of functions.
 func (w *walker) checkCasts() {
 	if len(w.foreignCasts) == 0 {
 		return
@@ -70,21 +70,21 @@ func (w *walker) checkCasts() {
 				mentions += n
 			}
 		}
-		if mentions > 1 || mentions == 1 && !c.ofSource {
-			w.refuseAt(c.refused, c.at)
+		if mentions > 1 || mentions == 1 && !c.targetContainsSource {
+			w.refuseAt(c.refusal, c.at)
 		}
 	}
 }
 
-// MayCast tells why a parameter of a type cannot be given to a text, or nil: the text may cast the parameter to each
-// type that it names.
-func (r *Result) MayCast(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
+// ParameterTypeRefusal returns the reason why a parameter must not have a type, or nil: the text may cast the parameter
+// to each type that it names.
+func (r *Result) ParameterTypeRefusal(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error {
 	if r.NeedsValueCheck && !slices.Contains(settingTypes, parameter) {
 		return notSettableError("").WithHint("Declare the parameters of set_config as text, or leave their types to the server.")
 	}
 	for _, c := range r.foreignCasts {
 		if snap.MadeOf(parameter, c.source) {
-			return c.refused
+			return c.refusal
 		}
 	}
 	return nil

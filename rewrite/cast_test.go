@@ -8,7 +8,7 @@ import (
 // A cast of others closes its target to what has a value of its source, and to nothing else: gauge is cast to integer
 // by a function that nobody listed.
 func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for sql, refused := range map[string]bool{
 		"SELECT '1'::integer":                                                               false,
 		"SELECT title::int FROM memories":                                                   false,
@@ -69,7 +69,7 @@ func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
 
 // A parameter's declared type is a source as well.
 func TestParametersThatCastsOfOthersTake(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	gauge, gauges, integer := r.snap.TypesNamed("", "gauge")[0].OID, r.snap.TypesNamed("", "_gauge")[0].OID, r.snap.TypesNamed("", "int4")[0].OID
 	for sql, refused := range map[string]bool{"SELECT $1::int": true, "SELECT $1::int[]": true, "SELECT $1::text": false, "SELECT $1::text[]": false} {
 		result, err := r.Rewrite(sql, true)
@@ -77,11 +77,11 @@ func TestParametersThatCastsOfOthersTake(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, oid := range map[string]uint32{"a gauge": gauge, "a list of them": gauges} {
-			if got := result.MayCast(r.snap, oid); (got != nil) != refused {
+			if got := result.ParameterTypeRefusal(r.snap, oid); (got != nil) != refused {
 				t.Errorf("%s, %s: %v", sql, what, got)
 			}
 		}
-		if got := result.MayCast(r.snap, integer); got != nil {
+		if got := result.ParameterTypeRefusal(r.snap, integer); got != nil {
 			t.Errorf("%s, an integer: %v", sql, got)
 		}
 	}

@@ -6,26 +6,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// listenStmt visits LISTEN. What is sent on a channel of the policy passes as it is: its author says that no row is in it.
+// listenStmt visits LISTEN on a channel of the policy. What is sent on such a channel reaches agents unchanged: the
+// policy's author vouches that it holds no row.
 func (w *walker) listenStmt(s *sqltext.ListenStmt) verdict.Effect {
-	w.saw("ListenStmt")
+	w.countNode("ListenStmt")
 	if !w.pol.HasChannel(s.Conditionname) {
-		w.refuse(refusal("ListenStmt"))
+		w.refuse(refusalOf("ListenStmt"))
 	}
 	return verdict.Effect{Kind: verdict.Listens, Name: s.Conditionname}
 }
 
 // notifyStmt visits NOTIFY.
 func (w *walker) notifyStmt(s *sqltext.NotifyStmt) verdict.Effect {
-	w.saw("NotifyStmt")
+	w.countNode("NotifyStmt")
 	if !w.pol.HasChannel(s.Conditionname) {
-		w.refuse(refusal("NotifyStmt"))
+		w.refuse(refusalOf("NotifyStmt"))
 	}
 	return verdict.Effect{}
 }
 
-// isPlainNotify tells whether a call of pg_notify is NOTIFY in other words: a SELECT without rows, whose channel is a
-// literal, or a parameter that is looked at when it is bound.
+// isPlainNotify tells whether a call of pg_notify means the same as NOTIFY: it stands in a SELECT without rows, and its
+// channel is a literal, or a parameter that is checked when it is bound.
 func (w *walker) isPlainNotify(f *sqltext.FuncCall) bool {
 	if len(f.Args) != 2 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic || w.scope == nil || w.scope.query == nil || w.scope.parent != nil || len(w.scope.items) > 0 {
@@ -40,8 +41,8 @@ func (w *walker) isPlainNotify(f *sqltext.FuncCall) bool {
 	}
 	pol := w.pol
 	w.valueChecks = append(w.valueChecks, func(values [][]byte) *sqlstate.Error {
-		if name, given := channel.in(values); !given || !pol.HasChannel(name) {
-			return refusal("NotifyStmt")
+		if name, given := channel.textWith(values); !given || !pol.HasChannel(name) {
+			return refusalOf("NotifyStmt")
 		}
 		return nil
 	})

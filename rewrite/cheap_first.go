@@ -9,15 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// In a hardened plan, which the rest of a transaction has, too, all operators cost nothing, so that policies come
-// first. PostgreSQL then computes the conditions of a WHERE in the order in which it has noted them, and notes
-// equalities last (equivclass.c). So `productid = 5 AND price / amount > 29` would divide for the rows of all products,
-// and fail where it does not fail otherwise. The rewriter repeats the cheap conditions in front, in a form that
-// PostgreSQL leaves at its place:
+// In a hardened plan all operators cost nothing, so that policies come first. PostgreSQL then computes the conditions
+// of a WHERE in the order in which it has noted them, and notes equalities last (equivclass.c). So `productid = 5 AND
+// price / amount > 29` would divide for the rows of all products, and fail where it does not fail otherwise. The
+// rewriter repeats the cheap conditions in front, in a form that PostgreSQL leaves at its place:
 //
-//	COALESCE(productid = 5, false) AND productid = 5 AND price / amount > 29
+// 	COALESCE(productid = 5, false) AND productid = 5 AND price / amount > 29
 
-// cheapConditions are conditions of one WHERE to be repeated in front of it.
+// cheapConditions are conditions of one WHERE clause that are repeated at its beginning.
 type cheapConditions struct {
 	at    int32 // the byte where the WHERE's first condition begins
 	sql   string
@@ -25,8 +24,8 @@ type cheapConditions struct {
 	where *sqltext.Node
 }
 
-// noteCheapConditions notes the cheap conditions of a WHERE that stand beside some that may fail for a row. One
-// repetition for each item of FROM: PostgreSQL would put off one that names two.
+// noteCheapConditions notes the cheap conditions of a WHERE clause that also has conditions which may fail for a row.
+// It makes one repetition for each item of FROM, because PostgreSQL would evaluate a condition on two items later.
 func (w *walker) noteCheapConditions(where *sqltext.Node) {
 	all := where.GetBoolExpr()
 	if all.GetBoolop() != sqltext.AND_EXPR || len(all.GetArgs()) < 2 || w.refused != nil || w.repeated || w.scope == nil {
@@ -78,7 +77,7 @@ func (w *walker) noteCheapConditions(where *sqltext.Node) {
 	}
 }
 
-// addCheapConditions makes the edits.
+// addCheapConditions writes the noted conditions into the text.
 func (w *walker) addCheapConditions() {
 	for _, c := range w.cheapConditions {
 		w.replace(c.at, c.at, c.sql, func() {
@@ -88,13 +87,13 @@ func (w *walker) addCheapConditions() {
 	}
 }
 
-// cheapConditionOf returns the table of which a condition compares a column with constants or parameters by PostgreSQL's
-// own operators, in its own types; nil for any other condition.
+// cheapConditionOf returns the table whose column a condition compares with constants or parameters, by operators and
+// types of PostgreSQL; nil for any other condition.
 func (w *walker) cheapConditionOf(n *sqltext.Node) *fromItem {
 	column := n.GetNullTest().GetArg().GetColumnRef()
 	if x := n.GetAExpr(); x != nil {
 		if x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_IN && x.Kind != sqltext.AEXPR_BETWEEN || len(x.Name) != 1 ||
-			x.Kind != sqltext.AEXPR_BETWEEN && !slices.Contains(comparisonOperators, lastName(x.Name)) {
+			x.Kind != sqltext.AEXPR_BETWEEN && !slices.Contains(comparisonOperators, lastNamePart(x.Name)) {
 			return nil
 		}
 		operands := []*sqltext.Node{x.Rexpr}
@@ -120,8 +119,8 @@ func (w *walker) cheapConditionOf(n *sqltext.Node) *fromItem {
 // timestamptz, numeric and uuid.
 var cheapTypes = []uint32{16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 1700, 2950}
 
-// mayFailForARow tells whether a condition divides, casts, or calls a function, of columns: then it may fail for some
-// row, and takes longer than a comparison.
+// mayFailForARow tells whether a condition divides or casts columns, or calls a function of columns: then it may fail
+// for some row, and takes longer than a comparison.
 func mayFailForARow(n *sqltext.Node) bool {
 	named, fallible := false, false
 	sqltext.Walk(n, func(m proto.Message) bool {
@@ -131,11 +130,11 @@ func mayFailForARow(n *sqltext.Node) bool {
 		case *sqltext.ColumnRef:
 			named = true
 		case *sqltext.FuncCall:
-			fallible = fallible || leakSafeList["function "+lastName(x.Funcname)] == nil
+			fallible = fallible || leakSafeList["function "+lastNamePart(x.Funcname)] == nil
 		case *sqltext.TypeCast:
 			fallible = fallible || x.Arg.GetAConst() == nil && x.Arg.GetParamRef() == nil
 		case *sqltext.A_Expr:
-			fallible = fallible || x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"/", "%"}, lastName(x.Name))
+			fallible = fallible || x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"/", "%"}, lastNamePart(x.Name))
 		}
 		return true
 	})

@@ -11,7 +11,7 @@ import (
 func TestCheapConditionsComeFirst(t *testing.T) {
 	const change = `ALTER TABLE memories ADD product int, ADD price int, ADD amount int, ADD tags jsonb, ADD kind text, ADD found tsvector;
 		CREATE INDEX ON memories USING gin (found)`
-	r, _ := altered(t, Both, change)
+	r, _ := altered(t, InjectedMode, change)
 	for sql, want := range map[string]string{
 		"SELECT 1 FROM memories WHERE product = 5 AND price / amount > 29": " WHERE COALESCE(product = 5, false) AND product = 5 AND price / amount > 29",
 		"SELECT 1 FROM memories m WHERE m.price % m.amount > 29 AND m.product = $1 AND m.amount <> 0": " WHERE COALESCE(m.product = $1 AND m.amount <> 0, false) " +
@@ -42,7 +42,8 @@ func TestCheapConditionsComeFirst(t *testing.T) {
 			t.Errorf("%s becomes\n%s", sql, text)
 		}
 	}
-	quiet := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AlwaysSigned, "ALTER TABLE memories ADD product int, ADD price int, ADD amount int")
+	quiet := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AlwaysSignedMode,
+		"ALTER TABLE memories ADD product int, ADD price int, ADD amount int")
 	for _, sql := range []string{"SELECT id FROM memories WHERE found @@ 'a'::tsquery AND product = 5 AND price / amount > 29"} {
 		if result, refused := quiet.Rewrite(sql, false); refused != nil || strings.Contains(result.Text, "COALESCE(") {
 			t.Errorf("a search that is read again: %v, %s", refused, result.Text)

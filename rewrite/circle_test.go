@@ -10,7 +10,7 @@ import (
 // Recursive queries may be made of themselves, or of each other, and of nothing else. PostgreSQL refuses most such;
 // whether it does or not, the rewriter comes to an end.
 func TestQueriesMadeOfThemselves(t *testing.T) {
-	r := rewriter(t, Auto)
+	r := rewriter(t, AutoMode)
 	for _, sql := range []string{
 		"WITH RECURSIVE x (n) AS (SELECT n FROM x) SELECT * FROM x",
 		"WITH RECURSIVE x (n) AS (SELECT n FROM x) SELECT count(x), count(x.n), max(n) FROM x ORDER BY x",

@@ -13,7 +13,7 @@ import (
 // What drivers send by themselves (measured/clients): each is answered.
 func TestStatementsOfClients(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for client, statements := range map[string][]string{
 		"pings": {"", ";", "-- ping", "/* DBD::Pg ping test v3.16.0 */", "SELECT 1", "SELECT 1 LIMIT 1"},
 		"transactions": {"BEGIN", "begin", "BEGIN;", "COMMIT", "ROLLBACK", "rollback", "BEGIN READ WRITE", "BEGIN READ ONLY", "BEGIN TRANSACTION READ ONLY",
@@ -110,7 +110,7 @@ func TestStatementsOfPsql(t *testing.T) {
 	psql, same := pgtest.Client(t, "psql")
 	db := database(t)
 	conn := db.Connect(t, "postgres")
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, command := range []string{`\d`, `\dt`, `\dt+`, `\d memories`, `\d people`, `\d memory_participants`,
 		`\d+ memories`, `\d notes`, `\d "Mixed Case"`, `\d parents`,
 		`\di`, `\dn`, `\dn+`, `\dT`, `\df match_memories`, `\dv`, `\dp`, `\l`, `\du`, `\dx`, `\d pg_class`, `\conninfo`, `\encoding`} {

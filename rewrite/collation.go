@@ -18,13 +18,13 @@ import (
 // several if no expression combines values of two of them. If the statement searches by prefix, all its collations must
 // compare byte by byte.
 
-// collateClause visits x COLLATE c, or that of a column definition, and notes the collation.
-func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {
-	w.saw("CollateClause")
-	w.expr(c.Arg)
+// visitCollate visits the COLLATE clause of an expression or of a column definition, and notes the collation.
+func (w *walker) visitCollate(c *sqltext.CollateClause, in map[string]bool) {
+	w.countNode("CollateClause")
+	w.visitExpr(c.Arg)
 	name, ok := collationName(c)
 	if !ok {
-		w.refuseAt(refusal("RangeVar.catalogname"), c.Location)
+		w.refuseAt(refusalOf("RangeVar.catalogname"), c.Location)
 		return
 	}
 	if name != "default" {
@@ -32,7 +32,7 @@ func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {
 	}
 }
 
-// collationName is the name of a collation as [catalog.Column] has it.
+// collationName returns the name of a collation, written as in [catalog.Column].
 func collationName(c *sqltext.CollateClause) (string, bool) {
 	schema, name, ok := qualifiedName(c.Collname)
 	if schema != "" && schema != "pg_catalog" {
@@ -41,8 +41,8 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 	return name, ok
 }
 
-// noteValueType notes a type of which the statement may have values, and the collations inside it: those of a domain,
-// and of the attributes of a composite type.
+// noteValueType notes a type of which the statement may have values, with the collations in it: of a domain, and of the
+// attributes of a composite type.
 func (w *walker) noteValueType(t uint32) {
 	w.valueTypes[t]++
 	for _, name := range w.snap.Collations(t) {
@@ -50,7 +50,7 @@ func (w *walker) noteValueType(t uint32) {
 	}
 }
 
-// noteRowType is noteValueType for the row type of a relation.
+// noteRowType notes the row type of a relation, as noteValueType does for a type.
 func (w *walker) noteRowType(n catalog.Name) {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -64,13 +64,13 @@ func (w *walker) noteRowType(n catalog.Name) {
 	}
 }
 
-// nameFunctions return values of type name, whose collation is "C".
+// nameFunctions are functions that return a value of type name, whose collation is "C".
 var nameFunctions = []string{"current_database", "current_schema", "current_schemas", "current_user",
 	"getdatabaseencoding", "getpgusername", "name",
 	"nameconcatoid", "pg_available_extension_versions", "pg_available_extensions",
 	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
 
-// byteCollations compare texts byte by byte: no leak-safe expression fails for them.
+// byteCollations are the collations that compare texts byte by byte: no leak-safe expression fails with them.
 var byteCollations = []string{"C", "POSIX", "ucs_basic"}
 
 // checkCollations refuses a statement that may compare values of different collations on hidden rows.
@@ -93,7 +93,7 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	}
 	for _, ref := range w.references {
 		if ref.fragment == nil {
-			w.collations["C"] = true // names in catalogs
+			w.collations["C"] = true // names in catalogs have the collation "C"
 		}
 	}
 	all, protected := w.columnCollations()
@@ -103,7 +103,7 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)),
 		func(name string) bool { return !slices.Contains(byteCollations, name) })
 	if custom && w.hasPrefixSearch() || len(all) > 1 && w.mixesCollations(tree, w.collations) {
-		w.refuse(refusal("CollateClause(several)"))
+		w.refuse(refusalOf("CollateClause(several)"))
 	}
 }
 
@@ -111,8 +111,8 @@ func (w *walker) hasPrefixSearch() bool {
 	return w.hasPrefixOperator || w.functions["pg_catalog.starts_with"]
 }
 
-// columnCollations returns the collations of the columns that the statement reads, and those of its other values.
-// protected tells whether rows may be hidden from the agent.
+// columnCollations returns the collations of the columns that the statement reads and of its other values. protected
+// tells whether the statement reads a table that may hide rows.
 func (w *walker) columnCollations() (all map[string]bool, protected bool) {
 	all = maps.Clone(w.collations)
 	maps.Copy(all, w.explicitCollations)

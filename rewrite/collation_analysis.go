@@ -11,38 +11,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// collationAnalysis tells whether a text may compare values of different collations, if it has several. They meet in an
-// operator, in the arguments of a function, in a list, or as the operand and the rows of a sub-select. Where the
-// grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE), its collation ends. Then
-// its neighbours belong to other groups.
+// collationAnalysis tells whether a text may compare values of different collations, if it has several. Values of two
+// collations meet in an operator, in the arguments of a function, in a list, or as the operand and the rows of a
+// sub-select. Where the grammar says that a value is a boolean (a condition in AND, OR, NOT, WHEN, FILTER or WHERE),
+// its collation ends. Then its neighbours belong to other groups.
 //
 // Columns count by their names alone, whichever table they belong to. So a name may bring more collations than the
 // column that it means, and never fewer. Expressions that are not known to be separate are in one group.
 type collationAnalysis struct {
 	groups           []*exprGroup
-	columnCollations map[string]map[string]bool // the collations of columns, by the column's name
-	rowNames         map[string]bool            // names that may mean a whole row, or any column
+	columnCollations map[string]map[string]bool // the collations of the columns, by the names of the columns
+	rowNames         map[string]bool            // names that may mean a whole row, and so any column
 	foreignFunctions map[string]bool            // names of functions that are not, or not only, PostgreSQL's
 	depth            int                        // how deep queries are nested
-	unknown          bool                       // it does not understand something
+	unknown          bool                       // the text has something that the analysis does not understand
 }
 
-// exprGroup is an expression in which collations meet.
+// exprGroup is a group of expressions whose values PostgreSQL may compare with each other.
 type exprGroup struct {
-	columns      map[string]bool // the names of the columns whose collations it may have
-	explicit     map[string]bool // the collations that COLLATE gives it
-	inJSON       bool            // a whole row becomes JSON here, or is counted
-	anyColumn    bool            // the expression may hold any column
-	outputName   string          // the output column that has the value of the expression
-	unknownName  bool            // the value is a column whose name is not known
-	singleColumn bool            // the expression is a column or a row: it is compared with values of the same column only
+	columns  map[string]bool // the names of the columns whose collations it may have
+	explicit map[string]bool // the collations that COLLATE clauses give to the group's expressions
+	// the group's expressions are turned into JSON or counted, so that whole rows in them are not compared
+	inJSON      bool
+	anyColumn   bool   // the expression may hold any column
+	outputName  string // the output column that has the value of the group's expression
+	unknownName bool   // the value is a column whose name is not known
+	// the group is a single column or row, which is compared with values of the same column only
+	singleColumn bool
 }
 
 // maxPasses bounds how often the columns of sub-selects are followed to their sources.
 const maxPasses = 20
 
-// mixesCollations tells whether collations meet in a text. base are those that do not come from columns: they count
-// everywhere.
+// mixesCollations tells whether values of different collations may meet in a text. base are the collations of values
+// that do not come from columns: they count in every group.
 func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool) bool {
 	m := &collationAnalysis{columnCollations: map[string]map[string]bool{}, rowNames: map[string]bool{},
 		foreignFunctions: map[string]bool{}}
@@ -73,8 +75,8 @@ func (w *walker) mixesCollations(tree *sqltext.ParseResult, base map[string]bool
 	return m.unknown || m.hasMixedGroup(base)
 }
 
-// hasMixedGroup follows the columns of sub-selects until it finds nothing new, and tells whether a group has more than
-// one collation.
+// hasMixedGroup follows the columns of sub-selects to their sources until nothing new is found, and tells whether a
+// group has more than one collation.
 func (m *collationAnalysis) hasMixedGroup(base map[string]bool) bool {
 	everywhere := maps.Clone(base)
 	for range maxPasses {
@@ -117,7 +119,7 @@ func (m *collationAnalysis) addCollation(column, collation string) {
 	m.columnCollations[column][collation] = true
 }
 
-// newGroup starts a group.
+// newGroup returns a new group of expressions.
 func (m *collationAnalysis) newGroup() *exprGroup {
 	g := &exprGroup{columns: map[string]bool{}, explicit: map[string]bool{}}
 	m.groups = append(m.groups, g)
@@ -133,8 +135,8 @@ func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 	}
 }
 
-// visit adds the columns of a node to a group, or to a new one. It knows the nodes that separate groups. All others
-// join what is in them.
+// visit adds the columns of a node to a group; with a nil group, to a new one. It knows the nodes whose parts belong to
+// separate groups. For all other nodes, the parts join one group.
 func (m *collationAnalysis) visit(n *sqltext.Node, g *exprGroup) {
 	content := sqltext.Content(n)
 	if content == nil || m.unknown {
@@ -149,7 +151,7 @@ func (m *collationAnalysis) visit(n *sqltext.Node, g *exprGroup) {
 func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	switch n := content.(type) {
 	case *sqltext.SelectStmt:
-		m.selectStmt(n, nil)
+		m.visitSelect(n, nil)
 	case *sqltext.InsertStmt:
 		m.insertStmt(n)
 	case *sqltext.UpdateStmt:
@@ -163,38 +165,38 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	case *sqltext.CommonTableExpr:
 		m.rowNames[n.Ctename] = true
 		if search := n.SearchClause; search != nil {
-			m.rowNames[search.SearchSeqColumn] = true // it holds rows, as the path of a cycle does
+			m.rowNames[search.SearchSeqColumn] = true // the column holds rows, like the path column of a CYCLE clause
 		}
 		if cycle := n.CycleClause; cycle != nil {
-			m.rowNames[cycle.CyclePathColumn] = true // the cycle mark is a constant
+			m.rowNames[cycle.CyclePathColumn] = true // the column that marks a cycle holds a constant
 		}
 		if query := n.Ctequery.GetSelectStmt(); query != nil {
-			m.nameColumns(n.Aliascolnames, m.selectStmt(query, nil))
+			m.nameColumns(n.Aliascolnames, m.visitSelect(query, nil))
 		} else {
 			m.nameUnknownColumns(n.Aliascolnames)
 			m.visitEach(n.Ctequery)
 		}
 	case *sqltext.RangeVar:
 		m.rowNames[n.Relname] = true
-		m.alias(n.Alias)
+		m.noteAlias(n.Alias)
 	case *sqltext.RangeSubselect:
-		columns := m.selectStmt(n.Subquery.GetSelectStmt(), nil)
+		columns := m.visitSelect(n.Subquery.GetSelectStmt(), nil)
 		if n.Alias != nil {
 			m.rowNames[n.Alias.Aliasname] = true
 			m.nameColumns(n.Alias.Colnames, columns)
 		}
 	case *sqltext.RangeFunction:
 		g.unknownName = true
-		m.alias(n.Alias)
+		m.noteAlias(n.Alias)
 		m.visitChildren(n, g)
 	case *sqltext.JoinExpr:
-		m.joinExpr(n)
+		m.visitJoin(n)
 	case *sqltext.SubLink:
 		m.visit(n.Testexpr, g)
 		if n.SubLinkType == sqltext.EXISTS_SUBLINK {
 			g = nil
 		}
-		m.selectStmt(n.GetSubselect().GetSelectStmt(), g)
+		m.visitSelect(n.GetSubselect().GetSelectStmt(), g)
 	case *sqltext.BoolExpr:
 		m.visitEach(n.Args...)
 	case *sqltext.NullTest:
@@ -202,7 +204,7 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	case *sqltext.BooleanTest:
 		m.visitEach(n.Arg)
 	case *sqltext.CaseExpr:
-		m.caseExpr(n, g)
+		m.visitCase(n, g)
 	case *sqltext.CollateClause:
 		m.visitEach(n.Arg)
 		if name, ok := collationName(n); ok && name != "default" {
@@ -217,7 +219,7 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 			}
 			m.visitEach(n.AggOrder...)
 			m.visitEach(n.AggFilter)
-			m.windowDef(n.Over)
+			m.visitWindow(n.Over)
 			return
 		}
 		for _, list := range [][]*sqltext.Node{n.Args, n.AggOrder} {
@@ -226,9 +228,9 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 			}
 		}
 		m.visitEach(n.AggFilter)
-		m.windowDef(n.Over)
+		m.visitWindow(n.Over)
 	case *sqltext.WindowDef:
-		m.windowDef(n)
+		m.visitWindow(n)
 	case *sqltext.GroupingSet:
 		m.visitEach(n.Content...)
 	case *sqltext.ColumnRef:
@@ -253,7 +255,7 @@ func (m *collationAnalysis) visitMessage(content proto.Message, g *exprGroup) {
 	}
 }
 
-// jsonFunctions compare neither their arguments nor the columns of a row; nor does count.
+// jsonFunctions are functions that compare neither their arguments nor the columns of a row.
 var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object",
 	"jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
 
@@ -263,7 +265,7 @@ func (m *collationAnalysis) makesJSON(f *sqltext.FuncCall) bool {
 		!m.foreignFunctions[name] && !f.AggDistinct && !f.AggWithinGroup
 }
 
-// visitChildren visits all that is in a message, in one group.
+// visitChildren visits all nodes inside a message, in one group.
 func (m *collationAnalysis) visitChildren(of proto.Message, g *exprGroup) {
 	sqltext.Messages(of, func(_ string, child proto.Message) { m.visitChild(child, g) })
 }
@@ -276,24 +278,25 @@ func (m *collationAnalysis) visitChild(of proto.Message, g *exprGroup) {
 	m.visitMessage(of, g)
 }
 
-// selectStmt visits a query, and returns its columns. If the query is a value, its columns join the value's group.
-func (m *collationAnalysis) selectStmt(s *sqltext.SelectStmt, g *exprGroup) []*exprGroup {
+// visitSelect visits a query, and returns its columns. If the query is a value in an expression, its columns join the
+// expression's group.
+func (m *collationAnalysis) visitSelect(s *sqltext.SelectStmt, g *exprGroup) []*exprGroup {
 	if s == nil {
 		m.unknown = true
 		return nil
 	}
 	m.depth++
 	defer func() { m.depth-- }()
-	columns := m.query(s, g != nil && g.inJSON)
+	columns := m.visitQuery(s, g != nil && g.inJSON)
 	for _, c := range columns {
-		g.add(c)
+		g.merge(c)
 	}
 	return columns
 }
 
-// query visits a query, or one of those that a set operation combines, and returns a group for each of its columns.
-// That of a star may hold any column.
-func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGroup {
+// visitQuery visits a query, or one of the queries that a set operation combines, and returns a group for each of its
+// columns. The group of a star may hold any column.
+func (m *collationAnalysis) visitQuery(s *sqltext.SelectStmt, inJSON bool) []*exprGroup {
 	m.unknown = m.unknown || s.IntoClause != nil
 	for _, cte := range s.GetWithClause().GetCtes() {
 		m.visitEach(cte)
@@ -301,12 +304,12 @@ func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGro
 	var columns []*exprGroup
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
-		columns = m.combineColumns(m.query(s.Larg, false), m.query(s.Rarg, false))
+		columns = m.combineColumns(m.visitQuery(s.Larg, false), m.visitQuery(s.Rarg, false))
 	case len(s.ValuesLists) > 0:
-		columns = m.values(s.ValuesLists)
+		columns = m.visitValues(s.ValuesLists)
 	default:
-		m.visitEach(s.FromClause...) // FROM says which names mean rows
-		columns = m.targets(s.TargetList, inJSON)
+		m.visitEach(s.FromClause...) // FROM is visited first: its items say which names mean rows
+		columns = m.visitTargets(s.TargetList, inJSON)
 		m.visitEach(s.DistinctClause...)
 		m.visitEach(s.WhereClause, s.HavingClause)
 		m.visitEach(s.GroupClause...)
@@ -317,8 +320,8 @@ func (m *collationAnalysis) query(s *sqltext.SelectStmt, inJSON bool) []*exprGro
 	return columns
 }
 
-// targets visits the target list of a query, or RETURNING.
-func (m *collationAnalysis) targets(list []*sqltext.Node, inJSON bool) []*exprGroup {
+// visitTargets visits the target list of a query, or RETURNING.
+func (m *collationAnalysis) visitTargets(list []*sqltext.Node, inJSON bool) []*exprGroup {
 	var columns []*exprGroup
 	for _, n := range list {
 		t := n.GetResTarget()
@@ -337,8 +340,8 @@ func (m *collationAnalysis) targets(list []*sqltext.Node, inJSON bool) []*exprGr
 	return columns
 }
 
-// values visits VALUES, whose columns PostgreSQL calls column1, column2 and so on.
-func (m *collationAnalysis) values(rows []*sqltext.Node) []*exprGroup {
+// visitValues visits VALUES, whose columns PostgreSQL calls column1, column2 and so on.
+func (m *collationAnalysis) visitValues(rows []*sqltext.Node) []*exprGroup {
 	var columns []*exprGroup
 	for _, row := range rows {
 		for i, value := range row.GetList().GetItems() {
@@ -352,22 +355,22 @@ func (m *collationAnalysis) values(rows []*sqltext.Node) []*exprGroup {
 	return columns
 }
 
-// combineColumns joins the columns of two queries, one by one. Their names are those of the first query. With a star
-// all columns join one group.
+// combineColumns joins the columns of two queries pairwise, and keeps the names of the first query. If one query has a
+// star, all columns join one group.
 func (m *collationAnalysis) combineColumns(left, right []*exprGroup) []*exprGroup {
 	if len(left) != len(right) ||
 		slices.ContainsFunc(slices.Concat(left, right), func(g *exprGroup) bool { return g.anyColumn }) {
 		left, right = []*exprGroup{m.newGroup()}, []*exprGroup{{anyColumn: true}}
 	}
 	for i, g := range left {
-		g.add(right[i])
+		g.merge(right[i])
 		right[i].outputName, right[i].unknownName = "", false
 	}
 	return left
 }
 
-// add adds what another group holds.
-func (g *exprGroup) add(other *exprGroup) {
+// merge adds the columns and collations of another group.
+func (g *exprGroup) merge(other *exprGroup) {
 	if g == nil {
 		return
 	}
@@ -382,10 +385,10 @@ func (g *exprGroup) add(other *exprGroup) {
 	maps.Copy(g.explicit, other.explicit)
 }
 
-func (m *collationAnalysis) joinExpr(j *sqltext.JoinExpr) {
+func (m *collationAnalysis) visitJoin(j *sqltext.JoinExpr) {
 	m.visitEach(j.Larg, j.Rarg)
-	m.alias(j.Alias)
-	m.alias(j.JoinUsingAlias)
+	m.noteAlias(j.Alias)
+	m.noteAlias(j.JoinUsingAlias)
 	m.unknown = m.unknown || j.IsNatural
 	for _, n := range j.UsingClause {
 		m.addColumn(n.GetString_().GetSval(), m.newGroup())
@@ -393,8 +396,9 @@ func (m *collationAnalysis) joinExpr(j *sqltext.JoinExpr) {
 	m.visitEach(j.Quals)
 }
 
-// caseExpr: a condition after WHEN has a group of its own, unless CASE compares it with a value.
-func (m *collationAnalysis) caseExpr(c *sqltext.CaseExpr, g *exprGroup) {
+// visitCase visits a CASE expression. A condition after WHEN has a group of its own, unless CASE compares it with a
+// value.
+func (m *collationAnalysis) visitCase(c *sqltext.CaseExpr, g *exprGroup) {
 	var compared *exprGroup
 	if c.Arg != nil {
 		compared = m.newGroup()
@@ -407,20 +411,20 @@ func (m *collationAnalysis) caseExpr(c *sqltext.CaseExpr, g *exprGroup) {
 	m.visit(c.Defresult, g)
 }
 
-func (m *collationAnalysis) windowDef(d *sqltext.WindowDef) {
+func (m *collationAnalysis) visitWindow(d *sqltext.WindowDef) {
 	m.visitEach(d.GetPartitionClause()...)
 	m.visitEach(d.GetOrderClause()...)
 	m.visitEach(d.GetStartOffset(), d.GetEndOffset())
 }
 
-// addColumn adds a column, by its name.
+// addColumn adds the column with a name to a group.
 func (m *collationAnalysis) addColumn(name string, g *exprGroup) {
 	g.columns[name] = true
 	g.anyColumn = g.anyColumn || m.rowNames[name] && !g.inJSON
 }
 
-// alias notes the name of an item, which may mean its row, and the names that it gives to columns.
-func (m *collationAnalysis) alias(a *sqltext.Alias) {
+// noteAlias notes the name of an item, which may mean the item's row, and the names that the alias gives to columns.
+func (m *collationAnalysis) noteAlias(a *sqltext.Alias) {
 	if a == nil {
 		return
 	}
@@ -437,12 +441,12 @@ func (m *collationAnalysis) nameColumns(names []*sqltext.Node, columns []*exprGr
 	for i, n := range names {
 		as := m.newGroup()
 		as.outputName = n.GetString_().GetSval()
-		as.add(columns[i])
+		as.merge(columns[i])
 		as.singleColumn, columns[i].unknownName = true, false
 	}
 }
 
-// nameUnknownColumns notes such names where the columns are not known: each name may mean any column.
+// nameUnknownColumns notes the names that an alias gives to columns which are not known: each name may mean any column.
 func (m *collationAnalysis) nameUnknownColumns(names []*sqltext.Node) {
 	for _, n := range names {
 		m.rowNames[n.GetString_().GetSval()] = true

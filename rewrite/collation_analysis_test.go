@@ -18,7 +18,7 @@ import (
 // collated is the fixture with columns of two collations, code and name, beside those of the database's own.
 func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 	t.Helper()
-	return altered(t, Both, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
+	return altered(t, InjectedMode, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
 		INSERT INTO people (user_id, name) SELECT gen_random_uuid(), n FROM unnest('{k l,l,a}'::text[]) n;
 		INSERT INTO memories (user_id, title, body, code) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n;
 		ALTER TABLE drafts ADD code text COLLATE "POSIX", ADD name text COLLATE "C", ALTER user_id SET DEFAULT gen_random_uuid();

@@ -2,28 +2,28 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// Values that a statement writes meet no others. Each goes into a column of its own, and takes its collation. What
-// compares columns there (keys, checks, policies) is not of the text. Conditions and values are expressions like those
-// of queries.
+// Values that a statement writes are not compared with each other. Each goes into a column of its own, and takes that
+// column's collation. What compares columns there (keys, checks, policies) is not of the text. Conditions and values
+// are expressions like those of queries.
 
 func (m *collationAnalysis) insertStmt(n *sqltext.InsertStmt) {
 	m.with(n.WithClause)
-	if n.SelectStmt != nil { // the statement cannot name its columns
-		m.selectStmt(n.SelectStmt.GetSelectStmt(), nil)
+	if n.SelectStmt != nil { // the statement inside cannot name the target's columns
+		m.visitSelect(n.SelectStmt.GetSelectStmt(), nil)
 	}
 	m.depth++
 	defer func() { m.depth-- }()
 	m.visitMessage(n.Relation, m.newGroup())
-	m.setTargets(n.Cols)
+	m.visitSetTargets(n.Cols)
 	if c := n.OnConflictClause; c != nil {
 		m.rowNames["excluded"] = true
 		for _, elem := range c.GetInfer().GetIndexElems() {
 			m.visitEach(elem.GetIndexElem().GetExpr())
 		}
 		m.visitEach(c.GetInfer().GetWhereClause(), c.WhereClause)
-		m.setTargets(c.TargetList)
+		m.visitSetTargets(c.TargetList)
 	}
-	m.returning(n.ReturningList)
+	m.visitReturning(n.ReturningList)
 }
 
 func (m *collationAnalysis) updateStmt(n *sqltext.UpdateStmt) {
@@ -32,9 +32,9 @@ func (m *collationAnalysis) updateStmt(n *sqltext.UpdateStmt) {
 	defer func() { m.depth-- }()
 	m.visitMessage(n.Relation, m.newGroup())
 	m.visitEach(n.FromClause...)
-	m.setTargets(n.TargetList)
+	m.visitSetTargets(n.TargetList)
 	m.visitEach(n.WhereClause)
-	m.returning(n.ReturningList)
+	m.visitReturning(n.ReturningList)
 }
 
 func (m *collationAnalysis) deleteStmt(n *sqltext.DeleteStmt) {
@@ -44,7 +44,7 @@ func (m *collationAnalysis) deleteStmt(n *sqltext.DeleteStmt) {
 	m.visitMessage(n.Relation, m.newGroup())
 	m.visitEach(n.UsingClause...)
 	m.visitEach(n.WhereClause)
-	m.returning(n.ReturningList)
+	m.visitReturning(n.ReturningList)
 }
 
 func (m *collationAnalysis) mergeStmt(n *sqltext.MergeStmt) {
@@ -56,7 +56,7 @@ func (m *collationAnalysis) mergeStmt(n *sqltext.MergeStmt) {
 	for _, node := range n.MergeWhenClauses {
 		when := node.GetMergeWhenClause()
 		m.visitEach(when.GetCondition())
-		m.setTargets(when.GetTargetList())
+		m.visitSetTargets(when.GetTargetList())
 		m.visitEach(when.GetValues()...)
 	}
 }
@@ -67,16 +67,16 @@ func (m *collationAnalysis) with(c *sqltext.WithClause) {
 	m.visitEach(c.GetCtes()...)
 }
 
-// setTargets visits SET, or the columns of an INSERT. A sub-select or row that several columns are set to stands in the
-// tree with each of them.
-func (m *collationAnalysis) setTargets(targets []*sqltext.Node) {
+// visitSetTargets visits SET, or the columns of an INSERT. If several columns are set to one sub-select or row, the
+// tree holds it with each of them.
+func (m *collationAnalysis) visitSetTargets(targets []*sqltext.Node) {
 	for _, n := range targets {
 		t := n.GetResTarget()
 		m.visitEach(t.GetIndirection()...)
 		source := t.GetVal().GetMultiAssignRef().GetSource()
 		switch {
 		case source.GetSubLink() != nil:
-			m.selectStmt(source.GetSubLink().GetSubselect().GetSelectStmt(), nil)
+			m.visitSelect(source.GetSubLink().GetSubselect().GetSelectStmt(), nil)
 		case source.GetRowExpr() != nil:
 			m.visitEach(source.GetRowExpr().Args...)
 		default:
@@ -85,10 +85,10 @@ func (m *collationAnalysis) setTargets(targets []*sqltext.Node) {
 	}
 }
 
-// returning visits RETURNING, where old and new are rows of the table as of PostgreSQL 18.
-func (m *collationAnalysis) returning(list []*sqltext.Node) {
+// visitReturning visits RETURNING, where as of PostgreSQL 18 old and new mean rows of the table.
+func (m *collationAnalysis) visitReturning(list []*sqltext.Node) {
 	if len(list) > 0 {
 		m.rowNames["old"], m.rowNames["new"] = true, true
 	}
-	m.targets(list, false)
+	m.visitTargets(list, false)
 }

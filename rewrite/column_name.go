@@ -2,84 +2,85 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// How strongly PostgreSQL names a column: a weak name gives way to that of a cast or a CASE around it.
+// How strongly PostgreSQL names a result column: a weak name gives way to the name that a cast or a CASE around it
+// would give.
 const (
 	nameNone = iota
 	nameWeak
-	nameFirm
+	nameStrong
 )
 
-// columnName is the name that PostgreSQL gives a result column (FigureColname of parse_target.c); "" where the text
-// does not show it.
+// columnName returns the name that PostgreSQL gives to a result column (FigureColname of parse_target.c); "" if the
+// text does not show it.
 func columnName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
 	}
-	name, _ := figureColumnName(t.GetVal())
+	name, _ := columnNameOf(t.GetVal())
 	return name
 }
 
-func figureColumnName(n *sqltext.Node) (name string, survives int) {
+func columnNameOf(n *sqltext.Node) (name string, survives int) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
 		if fields := x.ColumnRef.Fields; len(fields) > 0 {
-			return fields[len(fields)-1].GetString_().GetSval(), nameFirm
+			return fields[len(fields)-1].GetString_().GetSval(), nameStrong
 		}
 	case *sqltext.Node_A_Indirection:
 		parts := x.AIndirection.Indirection
 		for i := len(parts) - 1; i >= 0; i-- {
 			if parts[i].GetAStar() != nil {
-				return "", nameFirm
+				return "", nameStrong
 			}
 			if s := parts[i].GetString_(); s != nil {
-				return s.GetSval(), nameFirm
+				return s.GetSval(), nameStrong
 			}
 		}
-		return figureColumnName(x.AIndirection.Arg)
+		return columnNameOf(x.AIndirection.Arg)
 	case *sqltext.Node_FuncCall:
-		return lastName(x.FuncCall.Funcname), nameFirm
+		return lastNamePart(x.FuncCall.Funcname), nameStrong
 	case *sqltext.Node_A_Expr:
 		if x.AExpr.Kind == sqltext.AEXPR_NULLIF {
-			return "nullif", nameFirm
+			return "nullif", nameStrong
 		}
 		return "?column?", nameNone
 	case *sqltext.Node_TypeCast:
-		if name, survives := figureColumnName(x.TypeCast.Arg); survives == nameFirm {
+		if name, survives := columnNameOf(x.TypeCast.Arg); survives == nameStrong {
 			return name, survives
 		}
-		return lastName(x.TypeCast.TypeName.GetNames()), nameWeak
+		return lastNamePart(x.TypeCast.TypeName.GetNames()), nameWeak
 	case *sqltext.Node_CaseExpr:
 		if x.CaseExpr.Defresult != nil {
-			if name, survives := figureColumnName(x.CaseExpr.Defresult); survives == nameFirm {
+			if name, survives := columnNameOf(x.CaseExpr.Defresult); survives == nameStrong {
 				return name, survives
 			}
 		}
 		return "case", nameWeak
 	case *sqltext.Node_CollateClause:
-		return figureColumnName(x.CollateClause.Arg)
+		return columnNameOf(x.CollateClause.Arg)
 	case *sqltext.Node_SubLink:
-		return figureSubLinkName(x.SubLink)
+		return columnNameOfSubLink(x.SubLink)
 	case *sqltext.Node_A_ArrayExpr:
-		return "array", nameFirm
+		return "array", nameStrong
 	case *sqltext.Node_CoalesceExpr:
-		return "coalesce", nameFirm
+		return "coalesce", nameStrong
 	case *sqltext.Node_MinMaxExpr:
 		if x.MinMaxExpr.Op == sqltext.IS_GREATEST {
-			return "greatest", nameFirm
+			return "greatest", nameStrong
 		}
-		return "least", nameFirm
+		return "least", nameStrong
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest,
 		*sqltext.Node_BooleanTest:
 		return "?column?", nameNone
 	}
-	return "", nameFirm // the name is not known
+	return "", nameStrong // the text does not show the name
 }
 
-// figureSubLinkName is the name of a sub-select's value: that of its one column.
-func figureSubLinkName(s *sqltext.SubLink) (name string, survives int) {
+// columnNameOfSubLink returns the name of a sub-select's value: the name of its one column.
+func columnNameOfSubLink(s *sqltext.SubLink) (name string, survives int) {
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:
-		return "exists", nameFirm
+		return "exists", nameStrong
 	case sqltext.ANY_SUBLINK, sqltext.ALL_SUBLINK:
 		return "?column?", nameNone
 	case sqltext.EXPR_SUBLINK:
@@ -88,8 +89,8 @@ func figureSubLinkName(s *sqltext.SubLink) (name string, survives int) {
 			query = query.Larg
 		}
 		if targets := query.GetTargetList(); len(targets) == 1 {
-			return columnName(targets[0].GetResTarget()), nameFirm
+			return columnName(targets[0].GetResTarget()), nameStrong
 		}
 	}
-	return "", nameFirm
+	return "", nameStrong
 }

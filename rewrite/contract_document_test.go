@@ -35,14 +35,14 @@ func TestContractsDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range pol.Warnings() {
 		t.Log(w)
 	}
-	r := New(snap, pol, Both)
+	r := New(snap, pol, InjectedMode)
 	lines := strings.Split(strings.TrimSpace(blocks[2][2]), "\n")
 	for i := 0; i+1 < len(lines); i += 2 {
 		head, sql, _ := strings.Cut(lines[i], ": ")

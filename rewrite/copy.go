@@ -9,44 +9,44 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// copyStmt visits COPY (query) TO STDOUT, whose query may write and return, and COPY table TO STDOUT.
+// copyStmt visits COPY (query) TO STDOUT, whose query may write and return rows, and COPY table TO STDOUT.
 func (w *walker) copyStmt(c *sqltext.CopyStmt) {
-	w.saw("CopyStmt")
+	w.countNode("CopyStmt")
 	at := w.source.Tokens[0].Start
 	switch {
 	case c.IsProgram || c.Filename != "":
-		w.refuseAt(refusal("CopyStmt.filename"), at)
+		w.refuseAt(refusalOf("CopyStmt.filename"), at)
 	case c.WhereClause != nil && !c.IsFrom:
-		w.refuse(refusal("CopyStmt.where_clause"))
+		w.refuse(refusalOf("CopyStmt.where_clause"))
 	}
-	w.copyOptions(c.Options, c.IsFrom)
+	w.checkCopyOptions(c.Options, c.IsFrom)
 	if w.refused != nil {
 		return
 	}
 	if c.IsFrom {
-		w.copyFrom(c)
+		w.visitCopyFrom(c)
 		return
 	}
 	if c.Relation != nil {
 		w.copyTable(c)
 		return
 	}
-	w.query(c.GetQuery(), nil)
+	w.visitQuery(c.GetQuery(), nil)
 }
 
 // copyTable visits COPY table [(columns)] TO STDOUT.
 func (w *walker) copyTable(c *sqltext.CopyStmt) {
-	ref := w.resolve(c.Relation)
+	ref := w.resolveRelation(c.Relation)
 	if ref == nil {
 		return
 	}
 	if ref.fragment == nil || ref.relation.Kind != catalog.Table {
-		w.refuseAt(refusal("CopyStmt.relation"), ref.start)
+		w.refuseAt(refusalOf("CopyStmt.relation"), ref.start)
 		return
 	}
 	ref.copyStmt, ref.columnsEnd = c, ref.end
 	if ref.fragment.isView() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
-		w.refuseAt(refusal("CopyStmt.relation"), ref.start)
+		w.refuseAt(refusalOf("CopyStmt.relation"), ref.start)
 		return
 	}
 	if ref.relation.HasChildren {
@@ -54,7 +54,7 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 	}
 	i := w.source.At(ref.start)
 	if w.source.Kind(i-1) == sqltext.Binary {
-		ref.doNotInject(copyBinary) // has no form with a query
+		ref.doNotInject(copyBinary) // COPY BINARY has no form with a query
 	}
 	if len(c.Attlist) == 0 {
 		ref.allColumns = true
@@ -68,9 +68,9 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 	}
 	for _, n := range c.Attlist {
 		name := n.GetString_().GetSval()
-		w.column(name, ref.start)
+		w.noteColumn(name, ref.start)
 		if ref.relation.Column(name) == nil {
-			ref.doNotInject(unknownCopyColumn) // the server says which
+			ref.doNotInject(unknownCopyColumn) // the server reports that the column does not exist
 		}
 	}
 }
@@ -99,8 +99,8 @@ func (w *walker) injectCopy(ref *reference) {
 	})
 }
 
-// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, with generated
-// columns, which COPY of a table leaves out.
+// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, which includes
+// generated columns; COPY of a table leaves them out.
 func (w *walker) listColumns(ref *reference) {
 	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
 	var columns []string
@@ -114,7 +114,7 @@ func (w *walker) listColumns(ref *reference) {
 	})
 }
 
-// copiedColumns are the columns that COPY copies without a list.
+// copiedColumns returns the columns that COPY copies if it names none.
 func copiedColumns(r *catalog.Relation) []string {
 	var out []string
 	for _, column := range r.Columns {
@@ -127,23 +127,23 @@ func copiedColumns(r *catalog.Relation) []string {
 
 func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len(r.Columns) }
 
-// copyOptions checks the options by an allowlist of names and values.
-func (w *walker) copyOptions(options []*sqltext.Node, from bool) {
+// checkCopyOptions checks the options of COPY against a list of names and values.
+func (w *walker) checkCopyOptions(options []*sqltext.Node, from bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC ||
-			!(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") ||
-				from && copyFromOption(d.Defname, d.Arg)) {
+			!(isAllowedCopyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") ||
+				from && isAllowedCopyFromOption(d.Defname, d.Arg)) {
 			location := int32(-1)
 			if d != nil {
 				location = d.Location
 			}
-			w.refuseAt(refusal("CopyStmt.options"), location)
+			w.refuseAt(refusalOf("CopyStmt.options"), location)
 			return
 		}
-		w.saw("DefElem")
+		w.countNode("DefElem")
 		if d.Arg.GetAStar() != nil {
-			w.saw("A_Star")
+			w.countNode("A_Star")
 		}
 	}
 }
@@ -156,7 +156,7 @@ var copyEncodings = strings.Fields("latin1 latin2 latin3 latin4 latin5 latin6 la
 	"win1258 windows866 windows874 windows1250 windows1251 windows1252 windows1253 windows1254 windows1255 windows1256 " +
 	"windows1257 windows1258 eucjp euccn euckr euctw eucjis2004 sjis shiftjis shiftjis2004 big5 gbk gb18030 uhc johab")
 
-func copyOption(name string, arg *sqltext.Node) bool {
+func isAllowedCopyOption(name string, arg *sqltext.Node) bool {
 	text := arg.GetString_()
 	switch name {
 	case "format":

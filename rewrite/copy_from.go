@@ -9,19 +9,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// copyFrom visits COPY table [(columns)] FROM STDIN. Row security refuses it on the table. So a view takes the table's
-// place, whose trigger inserts as the agent. A column that the list omits has the table's default there, too.
-func (w *walker) copyFrom(c *sqltext.CopyStmt) {
+// visitCopyFrom visits COPY table [(columns)] FROM STDIN. PostgreSQL refuses it on a table with row security. So a view
+// takes the table's place, and the view's trigger inserts the rows as the agent. A column that the list omits gets the
+// table's default there, too.
+func (w *walker) visitCopyFrom(c *sqltext.CopyStmt) {
 	if c.Relation == nil {
-		w.refuse(refusal("CopyStmt.is_from"))
+		w.refuse(refusalOf("CopyStmt.is_from"))
 		return
 	}
-	t := w.target(c.Relation, "INSERT")
+	t := w.visitTarget(c.Relation, "INSERT")
 	if t == nil {
 		return
 	}
 	if t.ref.relation.Kind == catalog.View {
-		w.refuseAt(refusal("CopyStmt.is_from(view)"), t.ref.start)
+		w.refuseAt(refusalOf("CopyStmt.is_from(view)"), t.ref.start)
 		return
 	}
 	t.ref.copyStmt, t.ref.copyFrom = c, true
@@ -33,7 +34,7 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 		columns = copiedColumns(t.ref.relation)
 		for _, name := range columns {
 			if !slices.Contains(t.table.Write.Insertable, name) {
-				w.refuseAt(refusal("CopyStmt.attlist(implied)"), t.ref.start)
+				w.refuseAt(refusalOf("CopyStmt.attlist(implied)"), t.ref.start)
 				return
 			}
 		}
@@ -48,11 +49,11 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	if c.WhereClause != nil {
 		w.scope = newScope(nil)
 		w.scope.add(t.item)
-		w.expr(c.WhereClause)
+		w.visitExpr(c.WhereClause)
 	}
 }
 
-// addColumns writes the list of columns that a COPY without one means.
+// addColumns writes into the text the list of columns that a COPY without a list means.
 func (w *walker) addColumns(ref *reference, columns []string) {
 	c := ref.copyStmt
 	var quoted []string
@@ -63,14 +64,14 @@ func (w *walker) addColumns(ref *reference, columns []string) {
 	w.replace(ref.end, ref.end, " ("+strings.Join(quoted, ", ")+")", func() { c.Attlist = list })
 }
 
-// editCopyFrom puts the view in the place of the table.
+// editCopyFrom replaces the table's name with the view.
 func (w *walker) editCopyFrom(ref *reference) {
 	rv, view := ref.rangeVar, predicate.CopyView(ref.name)
 	w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 }
 
-// copyFromOption checks the options that only COPY FROM has.
-func copyFromOption(name string, arg *sqltext.Node) bool {
+// isAllowedCopyFromOption tells whether an option that only COPY FROM has is allowed.
+func isAllowedCopyFromOption(name string, arg *sqltext.Node) bool {
 	switch name {
 	case "force_not_null", "force_null":
 		if arg.GetAStar() != nil {
@@ -80,9 +81,9 @@ func copyFromOption(name string, arg *sqltext.Node) bool {
 		return len(items) > 0 && !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return n.GetString_() == nil })
 	case "header":
 		return strings.EqualFold(arg.GetString_().GetSval(), "match")
-	case "default": // since PostgreSQL 16; the view has the table's defaults
+	case "default": // the option exists since PostgreSQL 16; the view has the table's defaults
 		return arg.GetString_() != nil
-	case "on_error": // since PostgreSQL 17; stop is the default
+	case "on_error": // the option exists since PostgreSQL 17; stop is its default
 		return strings.EqualFold(arg.GetString_().GetSval(), "stop")
 	}
 	return false

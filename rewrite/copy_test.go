@@ -8,7 +8,7 @@ import (
 
 // COPY FROM may stop at what is wrong, as it does without being told to, and not pass over it.
 func TestCopyOptions(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	for sql, allowed := range map[string]bool{
 		"COPY drafts (title) FROM STDIN (ON_ERROR stop)":                true,
 		"COPY drafts (title) FROM STDIN (ON_ERROR 'Stop', DEFAULT 'x')": true, "COPY drafts (title) FROM STDIN (ON_ERROR ignore)": false,
@@ -26,7 +26,7 @@ func TestCopyOptions(t *testing.T) {
 // PostgreSQL makes a query of COPY where row security holds, and would show in it where rows lie, and which
 // transactions made them.
 func TestSystemColumnsAreNotCopied(t *testing.T) {
-	for _, mode := range []Mode{RLS, Auto, Both} {
+	for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 		r := rewriter(t, mode)
 		for _, column := range []string{"ctid", "xmin", "xmax", "cmin", "cmax"} {
 			for _, sql := range []string{"COPY memories (" + column + ") TO STDOUT", "COPY public.memories (id, " + column + ") TO STDOUT (FORMAT csv)"} {

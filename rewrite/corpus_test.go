@@ -67,18 +67,18 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("%s: PostgreSQL on the original: %v", q.name, err)
 			continue
 		}
-		for _, mode := range []Mode{Both, RLS, AlwaysInjected} {
+		for _, mode := range []Mode{InjectedMode, RowSecurityMode, AlwaysInjectedMode} {
 			result, refused := rewriter(t, mode).Rewrite(q.sql, true)
 			if refused != nil {
-				if mode != AlwaysInjected {
+				if mode != AlwaysInjectedMode {
 					t.Errorf("%s: %v (%s)", q.name, refused, refused.Hint)
 				}
 				continue
 			}
-			if mode == Both {
+			if mode == InjectedMode {
 				answered++
 			}
-			if mode == AlwaysInjected {
+			if mode == AlwaysInjectedMode {
 				answeredInjected++
 			}
 			after, err := conn.Prepare(ctx, "", result.Text)

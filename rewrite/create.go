@@ -11,24 +11,26 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// raiseNotice is what runs in place of a CREATE … IF NOT EXISTS of what is there: it fails in a failed transaction, and
-// raises the notice if the session wants notices.
+// raiseNotice returns the statement that runs in place of a CREATE … IF NOT EXISTS of an object that exists: it raises
+// the notice if the session wants notices, and fails in a failed transaction.
 func raiseNotice(n *verdict.Notice) string {
 	return fmt.Sprintf("DO LANGUAGE plpgsql $pgconsent$BEGIN RAISE NOTICE USING ERRCODE = '%s', MESSAGE = %s; END$pgconsent$",
 		n.Code, catalog.QuoteLiteral(n.Message))
 }
 
-// createStmt answers CREATE … IF NOT EXISTS of what is there and visible to agents as PostgreSQL does, by a notice. It
-// runs nothing of it, so that no event trigger sees it. All else is refused, whether it is there or not.
+// createStmt answers CREATE … IF NOT EXISTS of an object that exists and that agents see with PostgreSQL's notice. It
+// does not run the statement, so that no event trigger sees it. Every other CREATE is refused, whether the object
+// exists or not.
 func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
-	notice, tag := w.alreadyThere(raw.GetStmt())
-	if notice == nil || strings.Contains(notice.Message, "$") { // nothing ends the text early
-		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
+	notice, tag := w.noticeOfExisting(raw.GetStmt())
+	// the notice goes between dollar quotes, so it must have no $
+	if notice == nil || strings.Contains(notice.Message, "$") {
+		w.refuseAt(refusalOf(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 		return verdict.Effect{}
 	}
 	text := raiseNotice(notice)
 	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() {})
-	raw.Stmt = parseStatement(text) // at once: nothing looks at the statement as it was
+	raw.Stmt = parseStatement(text) // the replacement happens now, because nothing else looks at the original statement
 	counts, _ := sqltext.Count(raw.Stmt)
 	for kind, n := range counts {
 		w.nodeCounts[kind] += n
@@ -36,8 +38,9 @@ func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	return verdict.Effect{CommandTag: tag, Notices: []verdict.Notice{*notice}}
 }
 
-// alreadyThere is PostgreSQL's notice for what a statement need not create; nil: it would be created, or is hidden.
-func (w *walker) alreadyThere(stmt *sqltext.Node) (notice *verdict.Notice, tag string) {
+// noticeOfExisting returns PostgreSQL's notice for an object that a statement would create and that exists already;
+// nil: it would be created, or is hidden from agents.
+func (w *walker) noticeOfExisting(stmt *sqltext.Node) (notice *verdict.Notice, tag string) {
 	there := func(code sqlstate.Code, kind, name string) *verdict.Notice {
 		return &verdict.Notice{Code: code, Message: kind + " \"" + name + "\" already exists, skipping"}
 	}
@@ -67,8 +70,8 @@ func (w *walker) alreadyThere(stmt *sqltext.Node) (notice *verdict.Notice, tag s
 	return nil, ""
 }
 
-// isVisibleSchema tells whether agents see something in a schema. One that is only configured on the search path may
-// not be there.
+// isVisibleSchema tells whether agents see an object in a schema. A schema on the configured search path need not
+// exist.
 func (w *walker) isVisibleSchema(name string) bool {
 	for relation := range w.fragments {
 		if relation.Schema == name {
@@ -78,8 +81,8 @@ func (w *walker) isVisibleSchema(name string) bool {
 	return false
 }
 
-// visibleTarget is the relation of the policy that a name means where a table is made or indexed. Without a schema that
-// is one of the first schema of the path.
+// visibleTarget returns the relation of the policy that a name means in a statement that creates a table or an index.
+// Without a schema, the relation must be in the first schema of the path.
 func (w *walker) visibleTarget(v *sqltext.RangeVar) (catalog.Name, bool) {
 	path := w.snap.SearchPath()
 	name := catalog.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()}
@@ -89,7 +92,7 @@ func (w *walker) visibleTarget(v *sqltext.RangeVar) (catalog.Name, bool) {
 	return name, v.GetCatalogname() == "" && v.GetRelpersistence() == "p" && w.fragments[name] != nil
 }
 
-// isVisibleIndex tells whether the catalogs show agents an index of a table by this name.
+// isVisibleIndex tells whether the catalogs show agents an index with this name on a table.
 func (w *walker) isVisibleIndex(table catalog.Name, name string) bool {
 	index := w.snap.ResolveIndex(table.Schema, name)
 	if index == nil || index.Table != table || !index.Plain {

@@ -5,23 +5,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Bits of a DECLARE's options (nodes/parsenodes.h).
+// Bits in the options of DECLARE (nodes/parsenodes.h).
 const (
 	cursorBinary = 0x1
 	cursorHold   = 0x20
 )
 
-// declareCursorStmt visits DECLARE name CURSOR FOR query. Cursors share their names with the portals of the wire, as in
-// PostgreSQL. The query is not signed: it runs under the text of each FETCH.
+// declareCursorStmt visits DECLARE name CURSOR FOR query. As in PostgreSQL, cursors and the portals of the wire
+// protocol share their names. The query is not signed, because it runs while the text of a FETCH is the current query.
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
-	w.saw("DeclareCursorStmt")
+	w.countNode("DeclareCursorStmt")
 	w.runsLater = true
 	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0,
 		Binary: d.Options&cursorBinary != 0}
-	w.rename(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname, func(upstream string) { d.Portalname = upstream })
+	w.renameStatement(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname,
+		func(upstream string) { d.Portalname = upstream })
 	query := d.GetQuery().GetSelectStmt()
 	if query == nil {
-		w.refuse(refusal("DeclareCursorStmt"))
+		w.refuse(refusalOf("DeclareCursorStmt"))
 		return effect
 	}
 	w.selectStmt(query, nil)
@@ -31,18 +32,19 @@ func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.Ra
 
 // fetchStmt visits FETCH and MOVE.
 func (w *walker) fetchStmt(f *sqltext.FetchStmt, raw *sqltext.RawStmt) verdict.Effect {
-	w.saw("FetchStmt")
+	w.countNode("FetchStmt")
 	effect := verdict.Effect{Kind: verdict.Fetches, Name: f.Portalname}
-	w.rename(w.lastToken(raw), "FetchStmt", f.Portalname, func(upstream string) { f.Portalname = upstream })
+	w.renameStatement(w.lastToken(raw), "FetchStmt", f.Portalname, func(upstream string) { f.Portalname = upstream })
 	return effect
 }
 
 // closePortalStmt visits CLOSE name and CLOSE ALL.
 func (w *walker) closePortalStmt(c *sqltext.ClosePortalStmt, raw *sqltext.RawStmt) verdict.Effect {
-	w.saw("ClosePortalStmt")
+	w.countNode("ClosePortalStmt")
 	effect := verdict.Effect{Kind: verdict.Closes, Name: c.Portalname}
 	if c.Portalname != "" {
-		w.rename(w.lastToken(raw), "ClosePortalStmt", c.Portalname, func(upstream string) { c.Portalname = upstream })
+		w.renameStatement(w.lastToken(raw), "ClosePortalStmt", c.Portalname,
+			func(upstream string) { c.Portalname = upstream })
 	}
 	return effect
 }

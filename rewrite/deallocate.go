@@ -5,15 +5,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// deallocateStmt visits DEALLOCATE, which drivers send for statements that they have prepared on the wire. The server
-// knows these by names of the proxy.
+// deallocateStmt visits DEALLOCATE. Drivers send it for statements that they have prepared on the wire, which the
+// server knows by names of the proxy's own.
 func (w *walker) deallocateStmt(d *sqltext.DeallocateStmt, raw *sqltext.RawStmt) verdict.Effect {
-	w.saw("DeallocateStmt")
+	w.countNode("DeallocateStmt")
 	effect := verdict.Effect{Kind: verdict.Deallocates, Name: d.Name}
-	if d.Name == "" { // ALL
+	if d.Name == "" { // the statement is DEALLOCATE ALL
 		return effect
 	}
-	w.rename(w.lastToken(raw), "DeallocateStmt", d.Name, func(upstream string) { d.Name = upstream })
+	w.renameStatement(w.lastToken(raw), "DeallocateStmt", d.Name, func(upstream string) { d.Name = upstream })
 	return effect
 }
 

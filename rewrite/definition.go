@@ -13,23 +13,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Definition is a [policy.ViewRewriter]. It checks and rewrites the query of a view as if an agent had sent it. So a
-// copy of the view with the agent's rights reads nothing and calls nothing that the agent could not.
-func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.ViewCopy) (query string,
+// RewriteViewQuery is a [policy.ViewRewriter]. It checks and rewrites the query of a view as if an agent had sent it.
+// So a copy of the view that runs with the agent's rights reads and calls nothing that the agent could not.
+func RewriteViewQuery(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation,
+	of policy.ViewCopy) (query string,
 	bare bool, err error) {
 	query = strings.TrimSuffix(strings.TrimSpace(view.Definition), ";")
 	if query == "" {
 		return "", false, fmt.Errorf("its definition cannot be read")
 	}
-	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RLS, policy.FilteredCopy: Both, policy.SignedCopy: AlwaysSigned}[of]
+	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RowSecurityMode, policy.FilteredCopy: InjectedMode,
+		policy.SignedCopy: AlwaysSignedMode}[of]
 	r := New(snap, p, mode)
 	r.isView = true
-	r.hasKeyOnlyColumns = false   // a view has the columns of lists, whatever its query asks for
-	for _, v := range p.Views() { // the policy need not list the views that it reads
+	r.hasKeyOnlyColumns = false   // a view shows the columns that tables have without a key, whatever its query compares
+	for _, v := range p.Views() { // the policy need not list the views that this view reads
 		r.fragments[v.Relation.Name] = r.viewFragment(v)
 	}
 	tables := p.Tables()
-	for _, c := range p.Children() { // the copy puts them under their rules, too
+	for _, c := range p.Children() { // the copy applies the rules of partitions, too
 		if c.ReadableByName {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
 			f := newFragment(t, mode)
@@ -43,7 +45,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 			if f := r.fragments[t.Relation.Name]; !f.isView() && !f.showsAllRows {
 				f.setSubquery(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
 					catalog.QuoteIdent(t.Relation.Name.Name))
-				f.needsSignature = false // the predicate reads what row policies read
+				f.needsSignature = false // the predicate reads the same views as row policies, which need no signature
 			}
 		}
 	}
@@ -63,7 +65,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	return result.Text, result.lacksPredicate, nil
 }
 
-// viewFragment is what replaces a view: its copy.
+// viewFragment returns what takes the place of a view: pgconsent's copy of it.
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 	f := &fragment{visible: v.Relation, view: rowViewName(v.Relation.Name, r.mode), viewTables: v.Tables,
 		lacksPredicate: v.PartlyFiltered,
@@ -75,16 +77,16 @@ func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 	return f
 }
 
-// rowViewName is the name of the view of pgconsent that is read in place of a relation.
+// rowViewName returns the name of the view of pgconsent that agents read in place of a relation.
 func rowViewName(n catalog.Name, mode Mode) catalog.Name {
-	if mode == Both || mode == AlwaysInjected {
+	if mode == InjectedMode || mode == AlwaysInjectedMode {
 		return predicate.FilteredRowView(n)
 	}
 	return predicate.RowView(n)
 }
 
-// setSubquery writes the subquery of a table's visible rows, in which the table has the name row. It is parsed when a
-// statement needs it: each view has a rewriter of its own, which needs few of the tables.
+// setSubquery writes the subquery that returns the visible rows of a table; in it the table has the alias row. It is
+// parsed only when a statement needs it, because each view has a rewriter of its own which needs few of the tables.
 func (f *fragment) setSubquery(t *policy.Table, condition, row string) {
 	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql

@@ -6,28 +6,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// discardStmt visits DISCARD, with which pools reset a connection.
+// discardStmt visits DISCARD, which connection pools send to reset a connection.
 func (w *walker) discardStmt(d *sqltext.DiscardStmt) verdict.Effect {
-	w.saw("DiscardStmt")
+	w.countNode("DiscardStmt")
 	switch d.Target {
 	case sqltext.DISCARD_ALL:
 		return verdict.Effect{Kind: verdict.Discards}
 	case sqltext.DISCARD_PLANS, sqltext.DISCARD_SEQUENCES, sqltext.DISCARD_TEMP:
 		return verdict.Effect{}
 	}
-	w.refuse(refusal("DiscardStmt"))
+	w.refuse(refusalOf("DiscardStmt"))
 	return verdict.Effect{}
 }
 
-// unlistenStmt visits UNLISTEN, which pools send as well. Agents listen to nothing.
+// unlistenStmt visits UNLISTEN, which connection pools send as well, although agents may not be listening.
 func (w *walker) unlistenStmt() verdict.Effect {
-	w.saw("UnlistenStmt")
+	w.countNode("UnlistenStmt")
 	return verdict.Effect{}
 }
 
-// checkDiscards refuses DISCARD ALL where something of the same message could run without the session's seal, which it
-// takes away. The proxy can set the seal only between messages, outside of transactions. Nor does PostgreSQL take it
-// among other statements.
+// checkDiscards refuses DISCARD ALL if another statement of the same message could run without the session's seal,
+// which DISCARD ALL removes. The proxy can set the seal again only between messages, outside of transactions.
+// PostgreSQL itself accepts DISCARD ALL only as a message's single statement.
 func checkDiscards(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {

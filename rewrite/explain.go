@@ -13,20 +13,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would show statistics of hidden rows. So
-// would a plan into which PostgreSQL inlines a function. Without ANALYZE these get a plan that stands for all of them:
-// see [Rewriter.explainStandIn].
+// explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would show statistics of hidden rows,
+// and so would the plan of a function that PostgreSQL inlines. Without ANALYZE, such statements get a fixed plan in
+// place of theirs: see [Rewriter.explainStandIn].
 func (w *walker) explainStmt(e *sqltext.ExplainStmt, alone bool) {
-	w.saw("ExplainStmt")
+	w.countNode("ExplainStmt")
 	runs := false
 	for _, n := range e.Options {
 		d := n.GetDefElem()
-		if d == nil || d.Defnamespace != "" || !explainOption(d) {
-			w.refuse(refusal("ExplainStmt.options"))
+		if d == nil || d.Defnamespace != "" || !isAllowedExplainOption(d) {
+			w.refuse(refusalOf("ExplainStmt.options"))
 			return
 		}
 		runs = runs || d.Defname == "analyze"
-		w.saw("DefElem")
+		w.countNode("DefElem")
 	}
 	query := e.GetQuery().GetSelectStmt()
 	if query == nil {
@@ -51,19 +51,19 @@ func (w *walker) explainStmt(e *sqltext.ExplainStmt, alone bool) {
 	}
 }
 
-// explainOther refuses EXPLAIN, or leaves it to the stand-in.
+// explainOther handles EXPLAIN of any other statement: it refuses it, or asks for the stand-in plan.
 func (w *walker) explainOther(refused bool) {
 	if refused {
-		w.refuse(refusal("ExplainStmt(relations)"))
+		w.refuse(refusalOf("ExplainStmt(relations)"))
 	}
 	w.needsPlanStandIn = true
 }
 
-// planStandIn is the query whose plan agents get in place of every plan that tells of tables. Its alias says so.
+// planStandIn is the query whose plan agents get in place of any plan that would tell about tables. Its alias says so.
 const planStandIn = `SELECT %s FROM pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
 
-// explainStandIn answers EXPLAIN of what agents may run with a plan that depends on nothing but the options and the
-// parameters. What they may not run is refused as it is without EXPLAIN.
+// explainStandIn answers EXPLAIN of a statement that agents may run with a plan that depends only on the options and
+// the parameters. A statement that agents may not run is refused as without EXPLAIN.
 func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseResult, extended bool) (*Result, *sqlstate.Error) {
 	explain := tree.Stmts[0].GetStmt().GetExplainStmt()
 	start := source.Tokens[explainedToken(source, explain)].Start
@@ -77,13 +77,13 @@ func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseRes
 	}
 	parameters := make([]string, parameterCount(tree))
 	if len(parameters) > maxResultColumns {
-		return &Result{Tag: "EXPLAIN"}, refusal("ExplainStmt(relations)")
+		return &Result{Tag: "EXPLAIN"}, refusalOf("ExplainStmt(relations)")
 	}
 	for i := range parameters {
 		parameters[i] = "$" + strconv.Itoa(i+1)
 	}
 	text := source.Text[:start] + fmt.Sprintf(planStandIn, strings.Join(parameters, ", "))
-	result, refused := r.rewrite(text, extended, allowedForms{})
+	result, refused := r.rewriteAs(text, extended, allowedForms{})
 	if refused != nil {
 		return result, refused
 	}
@@ -92,15 +92,15 @@ func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseRes
 	return result, nil
 }
 
-// checkExplained checks the statement that EXPLAIN names: text, whose tree is query. The effect says which prepared
-// statement it runs, if it is an EXECUTE.
+// checkExplained checks the statement inside EXPLAIN: its text, and its tree query. The effect names the prepared
+// statement that it runs, if it is an EXECUTE.
 func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int32, extended bool) (
 	verdict.Effect, *sqlstate.Error) {
 	switch query.GetNode().(type) {
 	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt,
 		*sqltext.Node_MergeStmt, *sqltext.Node_ExecuteStmt:
 	default:
-		return verdict.Effect{}, refusal("ExplainStmt(relations)")
+		return verdict.Effect{}, refusalOf("ExplainStmt(relations)")
 	}
 	whole := &sqltext.ParseResult{Version: version, Stmts: []*sqltext.RawStmt{{Stmt: query}}}
 	if refused := sqltext.Prove(whole, text); refused != nil {
@@ -116,7 +116,7 @@ func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int3
 	return verdict.Effect{}, nil
 }
 
-// parameterCount is the highest number of a parameter.
+// parameterCount returns the highest number of a parameter in a tree.
 func parameterCount(tree *sqltext.ParseResult) (most int) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		if p, ok := m.(*sqltext.ParamRef); ok {
@@ -127,19 +127,20 @@ func parameterCount(tree *sqltext.ParseResult) (most int) {
 	return most
 }
 
-// maxResultColumns is how many columns a result of PostgreSQL has at most: MaxTupleAttributeNumber of htup_details.h.
+// maxResultColumns is the largest number of columns that a result of PostgreSQL can have: MaxTupleAttributeNumber of
+// htup_details.h.
 const maxResultColumns = 1664
 
-// explainedToken is the token at which the statement begins that EXPLAIN names.
+// explainedToken returns the index of the token at which the statement inside EXPLAIN begins.
 func explainedToken(source *sqltext.Source, e *sqltext.ExplainStmt) int {
 	if len(e.Options) > 0 && source.Kind(1) == sqltext.OpenParen {
 		return source.Closing(1) + 1
 	}
-	return 1 + len(e.Options) // ANALYZE, VERBOSE
+	return 1 + len(e.Options) // the options are words without parentheses: ANALYZE, VERBOSE
 }
 
-// explainOption checks an option by an allowlist of names and values.
-func explainOption(d *sqltext.DefElem) bool {
+// isAllowedExplainOption tells whether an option of EXPLAIN is on the list of allowed names and values.
+func isAllowedExplainOption(d *sqltext.DefElem) bool {
 	text := d.GetArg().GetString_()
 	switch d.Defname {
 	case "analyze", "verbose", "costs", "timing", "summary":

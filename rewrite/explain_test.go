@@ -8,7 +8,7 @@ func TestExplainStandIn(t *testing.T) {
 		of   = `pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`
 		plan = "SELECT  FROM " + of
 	)
-	for _, mode := range []Mode{Both, RLS, Auto} {
+	for _, mode := range []Mode{InjectedMode, RowSecurityMode, AutoMode} {
 		r := rewriter(t, mode)
 		for sql, want := range map[string]string{
 			"EXPLAIN SELECT * FROM people":                                         "EXPLAIN " + plan,
@@ -33,7 +33,7 @@ func TestExplainStandIn(t *testing.T) {
 			}
 		}
 	}
-	_, refused := rewriter(t, RLS).Rewrite("EXPLAIN SELECT 1, pg_read_file('x') FROM people", false)
+	_, refused := rewriter(t, RowSecurityMode).Rewrite("EXPLAIN SELECT 1, pg_read_file('x') FROM people", false)
 	if refused == nil || refused.Position != 19 {
 		t.Errorf("the place of what is refused: %+v", refused)
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search that is only a part of the statement has no exact twin (see nearest.go). An approximate index may give up,
-// and hidden rows may have torn its graph. Then the number of rows that come back would tell of hidden rows. So any
-// other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
+// A search that is only a part of a statement has no exact twin (see nearest.go). An approximate index may stop early,
+// and hidden rows may have disconnected its graph. Then the number of rows that come back would tell of hidden rows. So
+// any other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
 // statement that may fail also reads relations without row security (see [policy.Table.Stored]) behind OFFSET 0. Their
 // view keeps conditions out that are not leak-proof, but does not put the rule before the rest.
 
-// findFences finds the relations to be fenced. search is the table of a search with a twin, or nil.
+// findFences finds the relations that must be read behind OFFSET 0. search is the table of a search that has a twin, or
+// nil.
 func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
 	if slices.ContainsFunc(w.references,
 		func(ref *reference) bool { return w.hasApproximateIndex(ref) || w.distanceMayFail(ref) }) {
@@ -34,9 +35,9 @@ func (w *walker) findFences(tree *sqltext.ParseResult, search *sqltext.RangeVar)
 	}
 }
 
-// distanceMayFail tells whether an index may sort rows of a relation by a distance that fails for some of them, before
-// PostgreSQL checks the rule. Such are the distances of points, circles and other shapes. With btree_gist those of
-// numbers and times are, too.
+// distanceMayFail tells whether an index may sort the rows of a relation by a distance that fails for some of them,
+// before PostgreSQL checks the rule. Distances of points, circles and other shapes may fail; with btree_gist, distances
+// of numbers and times, too.
 func (w *walker) distanceMayFail(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
@@ -57,14 +58,14 @@ func (w *walker) distanceMayFail(ref *reference) bool {
 	})
 }
 
-// distanceTypes are PostgreSQL's own types that have distances: point, lseg, path, box, polygon, line and circle.
+// distanceTypes are the types of PostgreSQL that have distances: point, lseg, path, box, polygon, line and circle.
 var distanceTypes = []uint32{600, 601, 602, 603, 604, 628, 718}
 
-// safeDistanceExtensions are extensions whose distances fail for no value.
+// safeDistanceExtensions are the extensions whose distances fail for no value.
 var safeDistanceExtensions = []string{"pg_trgm", "cube", "vector"}
 
-// hasApproximateIndex tells whether a relation may have an approximate index: its own, that of a partition or child, or
-// that of a table that a view reads.
+// hasApproximateIndex tells whether a search of a relation may use an approximate index: of the relation, of its
+// partitions, or of a table that a view reads.
 func (w *walker) hasApproximateIndex(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
@@ -80,14 +81,15 @@ func (w *walker) hasApproximateIndex(ref *reference) bool {
 	})
 }
 
-// mustFence tells whether a reference is to be fenced, and refuses where that cannot be written.
+// mustFence tells whether a relation must be read behind OFFSET 0. It refuses statements in which that cannot be
+// written.
 func (w *walker) mustFence(ref *reference) bool {
 	if !w.fencedTables[ref.rangeVar] || ref.copyStmt != nil ||
 		!(w.hasApproximateIndex(ref) || w.distanceMayFail(ref) || ref.fragment.lacksRowSecurity) {
 		return false
 	}
 	switch ref.notInjectedBecause {
-	case groupByPrimaryKey: // what is grouped by a key, and by no distance, is not sorted by one
+	case groupByPrimaryKey: // a table that is grouped by its key, and not by a distance, is not sorted by a distance
 		return false
 	case onlyTable, starTable, tableOIDColumn:
 		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
@@ -99,9 +101,9 @@ func (w *walker) mustFence(ref *reference) bool {
 	return true
 }
 
-// fence puts a subselect behind OFFSET 0 in the place of a relation's name, or adds OFFSET 0 to a subselect with a
+// addFence replaces a relation's name with a sub-select that ends in OFFSET 0, or adds OFFSET 0 to a sub-select with a
 // predicate.
-func (w *walker) fence(ref *reference, inner string) {
+func (w *walker) addFence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
 		inner = everyColumn + inner + ")"
 	}

@@ -12,7 +12,7 @@ import (
 // What an approximate index might put in order is read behind OFFSET 0; but where the policy accepts such an index the
 // search that is the statement has its twin.
 func TestSearchesAreFenced(t *testing.T) {
-	rewriter(t, RLS)
+	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	patients, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "patients"})
 	memories.Approximate, patients.Approximate = true, true
@@ -22,7 +22,7 @@ func TestSearchesAreFenced(t *testing.T) {
 	defer func() { declared.Approximate = false }()
 	const table, view, injected, whole = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
 		"END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
-	for i, mode := range []Mode{RLS, RLS, Auto, Auto, Both, Both} {
+	for i, mode := range []Mode{RowSecurityMode, RowSecurityMode, AutoMode, AutoMode, InjectedMode, InjectedMode} {
 		declared.Approximate = i%2 == 1
 		r := New(fixture.snap, &pol, mode)
 		searches := map[bool]int{true: 1}[!declared.Approximate]
@@ -85,7 +85,8 @@ func TestSearchesAreFenced(t *testing.T) {
 		}
 	}
 	memories.Approximate, patients.Approximate = false, false
-	if result, refused := New(fixture.snap, &pol, RLS).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories",
+	if result, refused := New(fixture.snap, &pol,
+		RowSecurityMode).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories",
 		false); refused != nil || strings.Contains(result.Text, "OFFSET") {
 		t.Errorf("without such an index: %v, %s", refused, result.Text)
 	}
@@ -95,13 +96,13 @@ func TestSearchesAreFenced(t *testing.T) {
 // statement, what an index might order is behind OFFSET 0 at every mention, or the statement is refused.
 func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	tier.All(t)
-	rewriter(t, RLS)
+	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	memories.Approximate = true
 	declared, _ := fixture.pol.Table(memories.Name)
 	defer func() { memories.Approximate, declared.Approximate = false, false }()
 	const plain, distance = "memories AS m", "m.embedding <-> '(1,1)'"
-	for i, mode := range []Mode{RLS, Auto, Both, RLS, Auto, Both} {
+	for i, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode, RowSecurityMode, AutoMode, InjectedMode} {
 		declared.Approximate = i < 3
 		r := New(fixture.snap, fixture.pol, mode)
 		twins, fenced := 0, 0
@@ -147,7 +148,7 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 
 // An index of a part may put the rows of the whole in order, however far below it is.
 func TestIndexesOfPartsAreFenced(t *testing.T) {
-	r, _ := altered(t, RLS, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id);
+	r, _ := altered(t, RowSecurityMode, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id);
 		CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
 		CREATE TABLE shelf_2 PARTITION OF shelf_1 FOR VALUES IN (1)`)
 	doc, err := policy.Parse("policy.yaml",
@@ -157,11 +158,11 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	}
 	part, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
 	part.Approximate = true
-	pol, err := policy.Compile(doc, r.snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, r.snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []Mode{RLS, Auto, Both} {
+	for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 		for _, sql := range []string{"SELECT id FROM shelf ORDER BY at <-> '(1,1)' LIMIT 3",
 			"SELECT min(s.at <-> '(1,1)') FROM shelf AS s", "SELECT id FROM shelf ORDER BY at <-> '(1,1)'"} {
 			result, refused := New(r.snap, pol, mode).Rewrite(sql, false)
@@ -175,10 +176,10 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 // What an index may put in order by a distance that fails for some row is read behind OFFSET 0: shapes, and whatever
 // extension has distances of numbers and times.
 func TestDistancesThatFailAreFenced(t *testing.T) {
-	plain, _ := altered(t, RLS, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path;
+	plain, _ := altered(t, RowSecurityMode, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path;
 		ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;
 		CREATE DOMAIN round AS circle; ALTER TABLE meters ADD x round; ALTER TABLE drafts ADD x line`)
-	times, _ := altered(t, RLS, "CREATE EXTENSION btree_gist")
+	times, _ := altered(t, RowSecurityMode, "CREATE EXTENSION btree_gist")
 	for _, c := range []struct {
 		r            *Rewriter
 		sql          string

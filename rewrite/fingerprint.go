@@ -8,11 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fingerprint hashes the shape of a text: its tokens in lower case, with each literal and parameter as one sign, and a
-// list of them as one. No part of a literal goes in, so that none can come out.
+// fingerprint returns a hash of the shape of a text: its tokens in lower case, with one sign for each literal or
+// parameter, and one for a list of them. No part of a literal goes into the hash, so none can be found out from it.
 func fingerprint(source *sqltext.Source) string {
 	var shape strings.Builder
-	constant := false // the last thing written was a literal
+	constant := false // true after a literal
 	for i, t := range source.Tokens {
 		switch {
 		case t.IsConstant():
@@ -36,7 +36,7 @@ func fingerprint(source *sqltext.Source) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// tagOf names the kind of a text, one of a fixed set: for the audit record and the metrics.
+// tagOf returns the kind of a text, which is one of a fixed set, for the audit record and the metrics.
 func tagOf(tree *sqltext.ParseResult) string {
 	switch len(tree.Stmts) {
 	case 0:

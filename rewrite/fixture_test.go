@@ -44,7 +44,7 @@ func buildFixture(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func altered(t *testing.T, mode Mode, change string) (*Rewriter, *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}

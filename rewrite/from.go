@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// fromItem visits an item of FROM and adds it to own. Only LATERAL items see those before them. notInjected is why
-// tables in it must stay tables, or mayInject.
-func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, notInjected notInjectedReason) {
+// visitFromItem visits an item of FROM and adds it to the scope own. Only LATERAL items see the items before them.
+// notInjected is the reason why tables in the item must stay tables, or mayInject.
+func (w *walker) visitFromItem(n *sqltext.Node, own, parent *scope, notInjected notInjectedReason) {
 	if own.outerItems+len(own.items) >= maxItems {
 		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement has more than %d items of FROM in one scope", maxItems).
@@ -19,13 +19,13 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, notInjected notIn
 	}
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		w.rangeVar(n, kind.RangeVar, own, notInjected)
+		w.visitRangeVar(n, kind.RangeVar, own, notInjected)
 	case *sqltext.Node_RangeSubselect:
 		s := kind.RangeSubselect
-		w.saw("RangeSubselect")
+		w.countNode("RangeSubselect")
 		query := s.GetSubquery().GetSelectStmt()
 		if query == nil {
-			w.refuse(refusal(sqltext.Kind(s.GetSubquery())))
+			w.refuse(refusalOf(sqltext.Kind(s.GetSubquery())))
 			return
 		}
 		outer := parent
@@ -34,39 +34,39 @@ func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, notInjected notIn
 		}
 		inside := len(w.references)
 		columns := w.selectStmt(query, outer)
-		name, renamed := w.alias(s.Alias)
+		name, renamed := w.visitAlias(s.Alias)
 		if renamed {
 			columns = renamedColumns(s.Alias.GetColnames())
 		}
 		own.add(&fromItem{name: name, columns: columns, references: w.references[inside:]})
 	case *sqltext.Node_RangeFunction:
-		w.rangeFunction(kind.RangeFunction, own)
+		w.visitRangeFunction(kind.RangeFunction, own)
 	case *sqltext.Node_RangeTableFunc:
-		w.rangeTableFunc(kind.RangeTableFunc, own)
+		w.visitRangeTableFunc(kind.RangeTableFunc, own)
 	case *sqltext.Node_JoinExpr:
 		w.joinExpr(kind.JoinExpr, own, parent, notInjected)
 	default:
-		w.refuse(refusal(sqltext.Kind(n)))
+		w.refuse(refusalOf(sqltext.Kind(n)))
 	}
 }
 
-// alias visits an alias and tells whether it renames columns.
-func (w *walker) alias(a *sqltext.Alias) (name string, renamed bool) {
+// visitAlias visits an alias and tells whether the alias renames columns.
+func (w *walker) visitAlias(a *sqltext.Alias) (name string, renamed bool) {
 	if a == nil {
 		return "", false
 	}
-	w.saw("Alias")
+	w.countNode("Alias")
 	return a.Aliasname, len(a.Colnames) > 0
 }
 
-func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, notInjected notInjectedReason) {
+func (w *walker) visitRangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, notInjected notInjectedReason) {
 	if rv.GetSchemaname() == "" && rv.GetCatalogname() == "" {
-		if columns, singleRows, found := w.ctes.lookup(rv.GetRelname()); found {
-			w.saw("RangeVar")
+		if columns, singleRows, found := w.ctes.findCTE(rv.GetRelname()); found {
+			w.countNode("RangeVar")
 			if singleRows != nil {
 				w.singleRowReads = append(w.singleRowReads, singleRows)
 			}
-			name, renamed := w.alias(rv.Alias)
+			name, renamed := w.visitAlias(rv.Alias)
 			if name == "" {
 				name = rv.GetRelname()
 			}
@@ -77,7 +77,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, not
 			return
 		}
 	}
-	ref := w.resolve(rv)
+	ref := w.resolveRelation(rv)
 	if ref == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, not
 	if ref.keyLookup = w.keyLookups[rv]; ref.keyLookup != nil {
 		ref.relation = ref.keyLookup.function.visible
 	}
-	name, renamed := w.alias(rv.Alias)
+	name, renamed := w.visitAlias(rv.Alias)
 	item := &fromItem{name: name, ref: ref, noAlias: rv.Alias == nil}
 	if item.noAlias {
 		item.name = rv.GetRelname()
@@ -119,38 +119,38 @@ func columnSet(r *catalog.Relation) map[string]bool {
 }
 
 func (w *walker) joinExpr(j *sqltext.JoinExpr, own, parent *scope, notInjected notInjectedReason) {
-	w.saw("JoinExpr")
+	w.countNode("JoinExpr")
 	if j.Alias != nil || j.JoinUsingAlias != nil {
 		notInjected = joinAlias
 	}
 	before := len(own.items)
-	w.fromItem(j.Larg, own, parent, notInjected)
-	w.fromItem(j.Rarg, own, parent, notInjected)
+	w.visitFromItem(j.Larg, own, parent, notInjected)
+	w.visitFromItem(j.Rarg, own, parent, notInjected)
 	if j.IsNatural {
-		w.equality()
+		w.checkEquality()
 		for _, item := range own.items[before:] {
 			item.readRowType()
 		}
 	}
 	if len(j.UsingClause) > 0 {
-		w.equality()
+		w.checkEquality()
 	}
 	for _, column := range j.UsingClause {
 		w.columnNames[column.GetString_().GetSval()] = true
 	}
 	if j.Alias != nil {
-		name, _ := w.alias(j.Alias)
-		own.add(&fromItem{name: name}) // its columns stay unknown: starColumns relies on it
+		name, _ := w.visitAlias(j.Alias)
+		own.add(&fromItem{name: name}) // the columns stay unknown, as starColumns expects
 		for _, item := range own.items[before:] {
 			item.readRowType()
 		}
 	}
 	if j.JoinUsingAlias != nil {
-		name, _ := w.alias(j.JoinUsingAlias)
+		name, _ := w.visitAlias(j.JoinUsingAlias)
 		own.add(&fromItem{name: name})
 	}
-	w.expr(j.Quals)
-	w.timeBounds(j.Quals)
+	w.visitExpr(j.Quals)
+	w.castTimeBounds(j.Quals)
 }
 
 func (i *fromItem) readRowType() {
@@ -159,30 +159,30 @@ func (i *fromItem) readRowType() {
 	}
 }
 
-// rangeFunction visits functions in FROM, which see the items before them.
-func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
-	w.saw("RangeFunction")
-	name, _ := w.alias(f.Alias)
+// visitRangeFunction visits functions in FROM. They see the items before them.
+func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, own *scope) {
+	w.countNode("RangeFunction")
+	name, _ := w.visitAlias(f.Alias)
 	for i, n := range f.Functions {
-		parts := n.GetList().GetItems() // the call, and its column definitions
+		parts := n.GetList().GetItems() // the parts are the call and its column definitions
 		if len(parts) == 0 || len(parts) > 2 {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return
 		}
-		w.expr(parts[0])
+		w.visitExpr(parts[0])
 		if i == 0 && name == "" { // PostgreSQL names the item after its first function
 			if names := parts[0].GetFuncCall().GetFuncname(); len(names) > 0 {
 				name = names[len(names)-1].GetString_().GetSval()
 			}
 		}
 		if len(parts) == 2 {
-			w.columnDefs(parts[1].GetList().GetItems())
+			w.visitColumnDefs(parts[1].GetList().GetItems())
 			if parts[1].GetNode() != nil && parts[1].GetList() == nil {
-				w.refuse(refusal(sqltext.Kind(parts[1])))
+				w.refuse(refusalOf(sqltext.Kind(parts[1])))
 			}
 		}
 	}
-	w.columnDefs(f.Coldeflist)
+	w.visitColumnDefs(f.Coldeflist)
 	columns := renamedColumns(f.GetAlias().GetColnames())
 	for _, n := range f.Coldeflist {
 		columns[n.GetColumnDef().GetColname()] = true
@@ -193,51 +193,51 @@ func (w *walker) rangeFunction(f *sqltext.RangeFunction, own *scope) {
 	own.add(&fromItem{name: name, columns: columns})
 }
 
-// columnDefs visits a column definition list: names, types and collations.
-func (w *walker) columnDefs(defs []*sqltext.Node) {
+// visitColumnDefs visits a list of column definitions: names, types and collations.
+func (w *walker) visitColumnDefs(defs []*sqltext.Node) {
 	for _, n := range defs {
 		d := n.GetColumnDef()
 		if d == nil {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return
 		}
-		w.saw("ColumnDef")
+		w.countNode("ColumnDef")
 		if d.RawDefault != nil || d.CookedDefault != nil || d.IdentitySequence != nil || len(d.Constraints) > 0 ||
 			len(d.Fdwoptions) > 0 {
-			w.refuse(refusal("ColumnDef"))
+			w.refuse(refusalOf("ColumnDef"))
 			return
 		}
-		w.typeName(d.TypeName)
+		w.visitTypeName(d.TypeName)
 		w.refuseNameType(d.TypeName)
 		if d.CollClause != nil {
-			w.collateClause(d.CollClause, w.collations)
+			w.visitCollate(d.CollClause, w.collations)
 		}
 	}
 }
 
-// rangeTableFunc visits XMLTABLE.
-func (w *walker) rangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
-	w.saw("RangeTableFunc")
-	w.expr(f.Docexpr)
-	w.expr(f.Rowexpr)
-	w.resTargets(f.Namespaces)
+// visitRangeTableFunc visits XMLTABLE.
+func (w *walker) visitRangeTableFunc(f *sqltext.RangeTableFunc, own *scope) {
+	w.countNode("RangeTableFunc")
+	w.visitExpr(f.Docexpr)
+	w.visitExpr(f.Rowexpr)
+	w.visitResTargets(f.Namespaces)
 	for _, n := range f.Columns {
 		c := n.GetRangeTableFuncCol()
 		if c == nil {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return
 		}
-		w.saw("RangeTableFuncCol")
+		w.countNode("RangeTableFuncCol")
 		if c.TypeName != nil {
-			w.typeName(c.TypeName)
+			w.visitTypeName(c.TypeName)
 			w.refuseNameType(c.TypeName)
 		}
-		w.expr(c.Colexpr)
-		w.expr(c.Coldefexpr)
+		w.visitExpr(c.Colexpr)
+		w.visitExpr(c.Coldefexpr)
 	}
-	name, _ := w.alias(f.Alias)
+	name, _ := w.visitAlias(f.Alias)
 	columns := renamedColumns(f.GetAlias().GetColnames())
-	// the alias renames the first of them
+	// the alias renames the first columns
 	for _, n := range f.Columns[min(len(f.GetAlias().GetColnames()), len(f.Columns)):] {
 		columns[n.GetRangeTableFuncCol().GetColname()] = true
 	}

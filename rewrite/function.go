@@ -14,60 +14,63 @@ import (
 
 var errPolicyExpression = errors.New("rewrite: a predicate or a pin of the policy does not parse")
 
-// callee is what a function name means.
+// callee is the function that a name in a call means.
 type callee struct {
-	name         catalog.Name     // how the call is written; zero: as it stands
-	recorded     string           // for the audit record
-	alsoRecorded string           // for the audit record: what else the name may mean
-	listed       *policy.Function // if the policy lists it
+	name              catalog.Name     // the qualified name to write in the call; zero: the call stays as it is
+	recordedName      string           // the name for the audit record
+	otherRecordedName string           // a further name for the audit record: another function that the name may mean
+	listed            *policy.Function // the policy's entry for the function; nil: the policy does not list it
 }
 
-// funcCall visits a call.
-func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
+// visitFuncCall visits a function call.
+func (w *walker) visitFuncCall(n *sqltext.Node, f *sqltext.FuncCall) {
 	if w.refused != nil {
 		return
 	}
-	w.saw("FuncCall")
+	w.countNode("FuncCall")
 	for _, arg := range f.Args {
 		if !w.bareXmin(arg, nil) {
-			w.expr(arg)
+			w.visitExpr(arg)
 		}
 	}
 	w.exprs(f.AggOrder)
-	w.expr(f.AggFilter)
+	w.visitExpr(f.AggFilter)
 	w.windowDef(f.Over)
 
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok {
-		w.refuseAt(refusal("RangeVar.catalogname"), f.Location)
+		w.refuseAt(refusalOf("RangeVar.catalogname"), f.Location)
 		return
 	}
-	switch spelling := w.spelling(f); spelling {
+	switch spelling := w.spellingOf(f); spelling {
 	case spelledByGrammar:
-		// EXTRACT(... FROM ...), AT TIME ZONE, LIKE ... ESCAPE: the grammar names the function, qualified.
-		called, refused := w.catalogFunction(name)
+		// for EXTRACT(... FROM ...), AT TIME ZONE and LIKE ... ESCAPE the grammar names the function, with its schema
+		called, refused := w.resolveCatalogFunction(name)
 		if refused != nil {
 			w.refuseAt(refused, f.Location)
 			return
 		}
-		w.functions[called.recorded] = true
+		w.functions[called.recordedName] = true
 	case spelledTreat:
-		w.refuseAt(refusal("FuncCall(TREAT)"), f.Location)
+		w.refuseAt(refusalOf("FuncCall(TREAT)"), f.Location)
 	case spelledByName:
-		called, refused := w.callee(schema, name, f)
+		called, refused := w.resolveCallee(schema, name, f)
 		if refused != nil && name == "set_config" &&
 			(schema == "pg_catalog" || len(w.snap.FunctionsNamed(schema, name)) == 0) {
 			if plain, why := w.isPlainSetConfig(f); plain || why != nil {
-				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
+				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
+					why
 			}
 		}
 		if refused != nil && name == "pg_notify" && len(w.snap.FunctionsNamed(schema, name)) == 0 && w.isPlainNotify(f) {
-			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
+			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
+				nil
 		}
 		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
 			showAllSettingsCall(w.scope.query) == f && setsExistingSetting(w.scope.query) &&
 			len(w.snap.FunctionsNamed(schema, name)) == 0 {
-			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
+			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recordedName: "pg_catalog." + name},
+				nil
 		}
 		if refused != nil && w.standbyFallback(n, f, schema, name) {
 			return
@@ -76,9 +79,9 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			w.refuseAt(refused, f.Location)
 			return
 		}
-		w.functions[called.recorded] = true
-		if called.alsoRecorded != "" {
-			w.functions[called.alsoRecorded] = true
+		w.functions[called.recordedName] = true
+		if called.otherRecordedName != "" {
+			w.functions[called.otherRecordedName] = true
 		}
 		w.checkNameArguments(name, f.Args)
 		if standIn, ok := w.checkArguments(schema, name, f); ok {
@@ -88,11 +91,11 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 			w.pinArguments(f, called.listed)
 		}
 		if schema == "" && name == "unnest" && len(f.Args) > 1 {
-			break // in FROM PostgreSQL takes several arrays only by the bare name, and means its own function
+			break // in FROM, PostgreSQL takes several arrays only if the name has no schema, and then means its own function
 		}
-		w.qualify(f, called.name)
+		w.qualifyCall(f, called.name)
 	default:
-		w.refuseAt(refusal("FuncCall.location"), f.Location)
+		w.refuseAt(refusalOf("FuncCall.location"), f.Location)
 	}
 }
 
@@ -107,27 +110,28 @@ func qualifiedName(parts []*sqltext.Node) (schema, name string, ok bool) {
 	return "", "", false
 }
 
+// spelling says how a function call is written.
 type spelling int
 
 const (
-	spelledOddly spelling = iota
+	spelledOtherwise spelling = iota
 	spelledByName
 	spelledByGrammar
 	spelledTreat
 )
 
-// spelling tells how a call is written: only a name can be replaced by another.
-func (w *walker) spelling(f *sqltext.FuncCall) spelling {
+// spellingOf tells how a call is written. The text can get another name only in a call that is spelled by a name.
+func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 	schema, name, _ := qualifiedName(f.Funcname)
 	i := w.source.At(f.Location)
 	if f.Funcformat == sqltext.COERCE_SQL_SYNTAX {
 		if schema != "pg_catalog" {
-			return spelledOddly
+			return spelledOtherwise
 		}
 		return spelledByGrammar
 	}
 	if i < 0 {
-		return spelledOddly
+		return spelledOtherwise
 	}
 	written := 1
 	if w.source.Kind(i+1) == sqltext.Dot {
@@ -139,32 +143,32 @@ func (w *walker) spelling(f *sqltext.FuncCall) spelling {
 		!isIdentifier(w.source.Tokens[i]):
 		return spelledByGrammar
 	case named && schema == "pg_catalog" && written == 1 && name == "json_object":
-		// a word of the grammar that calls the function
+		// a key word of the grammar calls the function
 		return spelledByGrammar
 	case named && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
 		return spelledTreat
 	case named && (schema != "") == (written == 3):
 		return spelledByName
 	}
-	return spelledOddly
+	return spelledOtherwise
 }
 
 func isIdentifier(t sqltext.Token) bool { return t.Kind == sqltext.Ident }
 
-// callee decides what a called name means. Which function it means depends on types, so every function that the call
-// can reach must be allowed. It cannot reach functions that take another number of arguments.
-func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqlstate.Error) {
+// resolveCallee decides which function a called name means. The choice depends on the types of the arguments, so every
+// function that the call can reach must be allowed. It cannot reach functions with another number of arguments.
+func (w *walker) resolveCallee(schema, name string, f *sqltext.FuncCall) (callee, *sqlstate.Error) {
 	if schema == "pg_catalog" {
 		if !w.snap.HasCatalogFunction(name) {
-			return w.castNotation(schema, name, f.Location)
+			return w.resolveCastNotation(schema, name, f.Location)
 		}
-		return w.catalogFunction(name)
+		return w.resolveCatalogFunction(name)
 	}
 	if schema == "information_schema" {
 		if n, ok := catalog.InformationFunction(name); ok {
-			return callee{name: n, recorded: schema + "." + name}, nil
+			return callee{name: n, recordedName: schema + "." + name}, nil
 		}
-		return callee{}, undefinedFunction(name)
+		return callee{}, undefinedFunctionError(name)
 	}
 	named := w.snap.FunctionsNamed(schema, name)
 	others := slices.DeleteFunc(slices.Clone(named),
@@ -172,12 +176,12 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 	inCatalog := schema == "" && w.snap.HasCatalogFunction(name)
 	if len(others) == 0 && (inCatalog || len(named) == 0) {
 		if inCatalog {
-			return w.catalogFunction(name)
+			return w.resolveCatalogFunction(name)
 		}
-		return w.castNotation(schema, name, f.Location)
+		return w.resolveCastNotation(schema, name, f.Location)
 	}
 	if len(others) == 0 {
-		others = named // PostgreSQL says which arguments it takes
+		others = named // the server reports which arguments the function takes
 	}
 	first := others[0].Name
 	listed, _ := w.pol.Function(first)
@@ -185,57 +189,57 @@ func (w *walker) callee(schema, name string, f *sqltext.FuncCall) (callee, *sqls
 		_, isListed := w.pol.Function(f.Name)
 		switch {
 		case f.Kind == 'p':
-			return callee{}, undefinedFunction(name)
+			return callee{}, undefinedFunctionError(name)
 		case isListed:
 		case w.isRangeFunction(f):
 		case extensionFunctions.allows(f.Extension, name):
 		case extensionFunctions[f.Extension][name].class == classRefuse:
-			return callee{}, unavailableFunction(name, "It "+extensionFunctions[f.Extension][name].why+".")
+			return callee{}, unavailableFunctionError(name, "It "+extensionFunctions[f.Extension][name].why+".")
 		case inCatalog:
-			return callee{}, overloadedFunction(name)
+			return callee{}, overloadedFunctionError(name)
 		default:
-			return callee{}, undefinedFunction(name)
+			return callee{}, undefinedFunctionError(name)
 		}
 		if f.Name != first && (isListed || listed != nil) {
-			return callee{}, ambiguousFunction(name, first.Schema, f.Name.Schema)
+			return callee{}, ambiguousFunctionError(name, first.Schema, f.Name.Schema)
 		}
 	}
 	if inCatalog {
-		c, refused := w.catalogFunction(name)
+		c, refused := w.resolveCatalogFunction(name)
 		if refused != nil {
 			return callee{}, refused
 		}
 		if listed != nil && len(listed.Pins) > 0 || c.name.Schema != "pg_catalog" {
-			return callee{}, ambiguousFunction(name, "pg_catalog", first.Schema)
+			return callee{}, ambiguousFunctionError(name, "pg_catalog", first.Schema)
 		}
-		both := callee{recorded: c.recorded} // by its arguments: avg of numbers, or avg of vectors
+		both := callee{recordedName: c.recordedName} // the arguments decide: avg of numbers, or avg of vectors
 		if listed != nil {
-			both.alsoRecorded = first.String()
+			both.otherRecordedName = first.String()
 		}
 		return both, nil
 	}
 	for _, f := range others {
 		if f.Name != first {
-			return callee{recorded: first.String()}, nil
+			return callee{recordedName: first.String()}, nil
 		}
 	}
-	return callee{name: first, recorded: first.String(), listed: listed}, nil
+	return callee{name: first, recordedName: first.String(), listed: listed}, nil
 }
 
-// catalogFunction decides about a function of pg_catalog.
-func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
+// resolveCatalogFunction decides whether agents may call a function of pg_catalog.
+func (w *walker) resolveCatalogFunction(name string) (callee, *sqlstate.Error) {
 	original := catalog.Name{Schema: "pg_catalog", Name: name}
-	refused := func(hint string) (callee, *sqlstate.Error) { return callee{}, unavailableFunction(name, hint) }
+	refused := func(hint string) (callee, *sqlstate.Error) { return callee{}, unavailableFunctionError(name, hint) }
 	c, known := catalogFunctions[name]
 	if !known {
 		return refused("This version of pgconsent does not know it, and allows no function that it does not know.")
 	}
 	if standIn, ok := catalog.ShadowFunction(name); ok && (c.class == classAllow || c.class == classShadow) {
-		return callee{name: standIn, recorded: original.String()}, nil
+		return callee{name: standIn, recordedName: original.String()}, nil
 	}
 	switch c.class {
 	case classAllow:
-		return callee{name: original, recorded: original.String()}, nil
+		return callee{name: original, recordedName: original.String()}, nil
 	case classRefuse:
 		return refused("It " + c.why + ".")
 	case classShadow:
@@ -244,14 +248,14 @@ func (w *walker) catalogFunction(name string) (callee, *sqlstate.Error) {
 	return refused("It is for the server's own use: " + c.why + ".")
 }
 
-// castNotation decides about a name that no function has: uuid('...') is a cast.
-func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.Error) {
+// resolveCastNotation decides about a name that no function has: uuid('...') means a cast to the type uuid.
+func (w *walker) resolveCastNotation(schema, name string, at int32) (callee, *sqlstate.Error) {
 	found := w.snap.TypesNamed(schema, name)
 	if len(found) == 0 {
-		if refused := newerFunction(name, w.snap.ServerVersion()); refused != nil && schema == "" {
+		if refused := newerFunctionRefusal(name, w.snap.ServerVersion()); refused != nil && schema == "" {
 			return callee{}, refused
 		}
-		return callee{}, undefinedFunction(name)
+		return callee{}, undefinedFunctionError(name)
 	}
 	for _, t := range found {
 		w.noteValueType(t.OID)
@@ -259,23 +263,23 @@ func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.
 			return callee{}, refused
 		}
 	}
-	return callee{name: found[0].Name, recorded: found[0].Name.String()}, nil
+	return callee{name: found[0].Name, recordedName: found[0].Name.String()}, nil
 }
 
-func unavailableFunction(name, hint string) *sqlstate.Error {
+func unavailableFunctionError(name, hint string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
 		"function %s is not available to agents", name).WithHint("%s", hint)
 }
 
-// undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents must not
-// know of.
-func undefinedFunction(name string) *sqlstate.Error {
+// undefinedFunctionError is the error of PostgreSQL for a function that does not exist. Agents get it, too, for a
+// function of which they must not learn.
+func undefinedFunctionError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
 		WithHint("No function of that name is available to agents. A function of yours must be listed under " +
 			"functions: in the policy.")
 }
 
-func ambiguousFunction(name string, schemas ...string) *sqlstate.Error {
+func ambiguousFunctionError(name string, schemas ...string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function name %s is ambiguous here",
 		name).
 		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: "+
@@ -283,8 +287,8 @@ func ambiguousFunction(name string, schemas ...string) *sqlstate.Error {
 			catalog.Name{Schema: schemas[0], Name: name}.SQL(), catalog.Name{Schema: schemas[1], Name: name}.SQL())
 }
 
-// overloadedFunction is for a name of PostgreSQL's that a function of others has as well.
-func overloadedFunction(name string) *sqlstate.Error {
+// overloadedFunctionError is the error for a name of PostgreSQL that another role's function has as well.
+func overloadedFunctionError(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction,
 		"function %s(...) may be one that is not available to agents", name).
 		WithHint("Others have given that name to a function of theirs, which must be listed under functions: in "+
@@ -292,14 +296,14 @@ func overloadedFunction(name string) *sqlstate.Error {
 			catalog.Name{Schema: "pg_catalog", Name: name}.SQL())
 }
 
-// takesArguments tells whether a call may be one of the function, by the number of its arguments.
+// takesArguments tells whether a function takes the number of arguments that a call has.
 func takesArguments(f *catalog.Function, call *sqltext.FuncCall) bool {
 	n := len(call.Args)
 	return f.Variadic || call.FuncVariadic || call.AggWithinGroup ||
 		n <= len(f.ArgTypes) && n >= len(f.ArgTypes)-f.Defaults
 }
 
-// isRangeFunction tells whether PostgreSQL made a function for a range type that agents may use.
+// isRangeFunction tells whether PostgreSQL has made a function for a range type that agents may use.
 func (w *walker) isRangeFunction(f *catalog.Function) bool {
 	if f.RangeType == 0 {
 		return false
@@ -308,8 +312,8 @@ func (w *walker) isRangeFunction(f *catalog.Function) bool {
 	return t != nil && w.castRefusal(t, -1) == nil
 }
 
-// qualify writes the call's name with its schema.
-func (w *walker) qualify(f *sqltext.FuncCall, name catalog.Name) {
+// qualifyCall writes the schema in front of the function's name in a call.
+func (w *walker) qualifyCall(f *sqltext.FuncCall, name catalog.Name) {
 	if w.refused != nil || name == (catalog.Name{}) {
 		return
 	}
@@ -327,15 +331,15 @@ func stringNode(s string) *sqltext.Node {
 	return &sqltext.Node{Node: &sqltext.Node_String{String_: &sqltext.String{Sval: s}}}
 }
 
-// stringConstant is a string constant.
+// stringConstant returns the node of a string constant.
 func stringConstant(s string) *sqltext.Node {
 	return &sqltext.Node{Node: &sqltext.Node_A_Const{AConst: &sqltext.A_Const{
 		Val: &sqltext.A_Const_Sval{Sval: &sqltext.String{Sval: s}},
 	}}}
 }
 
-// checkArguments checks the few functions that are allowed with certain arguments only. It returns the stand-in that
-// answers for other arguments.
+// checkArguments checks the arguments of the few functions that are allowed with certain arguments only. For other
+// arguments it returns the function that answers in place of the called one.
 func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (standIn catalog.Name, ok bool) {
 	if w.refused != nil {
 		return catalog.Name{}, false
@@ -358,8 +362,8 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() &&
 			!strings.HasPrefix(strings.ToLower(setting), "pgconsent") &&
 			!slices.Contains(verdict.HardenedPlanSettings, strings.ToLower(setting)):
-			// The setting of a client tool: for an agent it is not set, and the stand-in returns NULL. Of the server's own it
-			// returns what pg_settings shows.
+			// The setting belongs to a client tool: it is not set for an agent, and the stand-in returns NULL. For a setting of
+			// the server the stand-in returns what pg_settings shows.
 		default:
 			w.refuseAt(refused, f.Location)
 			return catalog.Name{}, false
@@ -368,7 +372,7 @@ func (w *walker) checkArguments(schema, name string, f *sqltext.FuncCall) (stand
 	return catalog.Name{Schema: catalog.ShadowSchema, Name: name}, true
 }
 
-// constantString returns a string constant, with or without a cast to text.
+// constantString returns the value of a string constant, with or without a cast to text.
 func constantString(n *sqltext.Node) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
 		if _, name, ok := qualifiedName(c.GetTypeName().GetNames()); !ok || name != "text" ||
@@ -381,13 +385,13 @@ func constantString(n *sqltext.Node) (string, bool) {
 	return s.GetSval(), s != nil
 }
 
-// samplingMethods is the group of functions.txt whose functions only take a type that no value in a statement has. So
-// (value).system is a field, as every coding of FHIR has one, or an error.
+// samplingMethods is the group of functions in functions.txt that only take a type which no value in a statement has.
+// So (value).system always means a field, as every coding of FHIR has one, or an error.
 const samplingMethods = "sampling methods"
 
-// attributeNotation checks the last part of a.b. If a has no column b, PostgreSQL reads it as the function b applied to
-// a, or as a cast of a to the type b. It tells whether that may be a function of the policy's.
-func (w *walker) attributeNotation(name string, location int32) (listed bool) {
+// checkAttributeNotation checks the last part of a.b. If a has no column b, PostgreSQL applies the function b to a, or
+// casts a to the type b. The result tells whether b may be a function that the policy lists.
+func (w *walker) checkAttributeNotation(name string, location int32) (listed bool) {
 	if w.refused != nil {
 		return false
 	}

@@ -102,14 +102,14 @@ func (g *golden) sql() string { return strings.TrimSuffix(g.sections["sql"], "\n
 func (g *golden) mode(t testing.TB) Mode {
 	switch m := strings.TrimSpace(g.sections["mode"]); m {
 	case "", "both":
-		return Both
+		return InjectedMode
 	case "rls":
-		return RLS
+		return RowSecurityMode
 	case "injected":
-		return AlwaysInjected
+		return AlwaysInjectedMode
 	default:
 		t.Fatalf("%s: unknown mode %q", g.path, m)
-		return Both
+		return InjectedMode
 	}
 }
 

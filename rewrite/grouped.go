@@ -12,28 +12,29 @@ import (
 // addGroupColumns adds to GROUP BY the columns that a primary key in it determines. A table with hidden columns is read
 // through a view, and PostgreSQL knows no key of a view that would let the other columns stand ungrouped.
 //
-// It adds columns that the SELECT names, of an item whose whole key is in GROUP BY; so they divide no group. Where that
-// is not certain, it adds nothing, and PostgreSQL says what is missing.
+// It adds the columns that the SELECT names of an item whose whole key is in GROUP BY. Such columns do not divide a
+// group. Where that is not certain, it adds nothing, and PostgreSQL says what is missing.
 func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
 	if w.refused != nil || w.repeated || len(s.GroupClause) == 0 {
 		return
 	}
-	var added []catalog.Name // an item's name and a column
+	var added []catalog.Name // pairs of an item's name and a column
 	for _, item := range own.items {
-		if item.name == "" || len(own.byName[item.name]) > 1 || !groupedByKey(s, own, item) {
+		if item.name == "" || len(own.byName[item.name]) > 1 || !isGroupedByKey(s, own, item) {
 			continue
 		}
 		named := namedColumns(s, item, own)
 		for _, c := range item.ref.relation.Columns {
 			if (named[c.Name] || named[""]) && !slices.Contains(item.ref.relation.PrimaryKey, c.Name) {
-				if !w.canGroupBy(c) {
-					continue // PostgreSQL cannot group by this column. Left out, it has the error that it must be in GROUP BY
+				if !w.canGroupByColumn(c) {
+					// PostgreSQL cannot group by this column. If it is left out, PostgreSQL reports that it must be in GROUP BY
+					continue
 				}
 				added = append(added, catalog.Name{Schema: item.name, Name: c.Name})
 			}
 		}
 	}
-	last := w.source.At(groupLocation(s.GroupClause[0])) - 1 // the token in front of the list
+	last := w.source.At(groupLocation(s.GroupClause[0])) - 1 // the token before the list
 	for last > 0 && w.source.Kind(last) == sqltext.OpenParen {
 		last--
 	}
@@ -63,8 +64,8 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, own *scope) {
 	})
 }
 
-// groupedByKey tells whether GROUP BY has the whole primary key of a view of a table.
-func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
+// isGroupedByKey tells whether GROUP BY contains the whole primary key of the table behind a view.
+func isGroupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	ref := item.ref
 	if ref == nil || ref.fragment == nil || !ref.fragment.isView() || ref.fragment.visible.Kind == catalog.View ||
 		ref.keyLookup != nil || ref.rangeVar == nil ||
@@ -74,7 +75,7 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	}
 	for _, key := range ref.relation.PrimaryKey {
 		column := ref.relation.Column(key)
-		if column == nil || !column.NotNull { // hidden, or masked: then several rows may look the same
+		if column == nil || !column.NotNull { // the column is hidden or masked: several rows may look the same
 			return false
 		}
 		if !slices.ContainsFunc(s.GroupClause,
@@ -85,8 +86,8 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	return true
 }
 
-// groupedExpr is the expression that an item of GROUP BY means. The item may be the position of a result column, or the
-// name of one that nothing in FROM has.
+// groupedExpr returns the expression that an item of GROUP BY means. The item may be the position of a result column,
+// or the name of a result column that no item of FROM has.
 func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name := fields[0].GetString_().GetSval()
@@ -115,13 +116,13 @@ func groupedExpr(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.No
 	return n
 }
 
-// isColumn tells whether a node is item.column, with or without its schema, or column where that is enough.
+// isColumn tells whether a node is item.column, with or without a schema, or only column if that is unambiguous.
 func isColumn(n *sqltext.Node, item *fromItem, column string, own *scope) bool {
 	name, ok := columnOfItem(n.GetColumnRef(), item, own)
 	return ok && name == column
 }
 
-// columnOfItem is the name of an item's column; "" for a star.
+// columnOfItem returns the name of the item's column that a reference means; "" for a star.
 func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string, ok bool) {
 	fields := c.GetFields()
 	switch len(fields) {
@@ -139,13 +140,13 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string
 	return fields[len(fields)-1].GetString_().GetSval(), true
 }
 
-// ownsColumn tells whether a column of that name is certain to be this item's, and no other's of the scope.
+// ownsColumn tells whether a column name certainly means a column of this item, and of no other item of the scope.
 func (s *scope) ownsColumn(item *fromItem, column string) bool {
 	return item.columns[column] && !slices.ContainsFunc(s.items,
 		func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
 }
 
-// namedColumns are the columns of an item that expressions over the groups name; "": all of them.
+// namedColumns returns the columns of an item that expressions over the groups name; "" stands for all columns.
 func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]bool {
 	named := map[string]bool{}
 	visit := func(m proto.Message) bool {
@@ -155,8 +156,8 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]
 				named[name] = true
 			}
 			return false
-		case *sqltext.FuncCall: // the arguments of an aggregate need no grouping
-			return x.Over != nil || x.AggWithinGroup || !slices.Contains(commonAggregates, lastName(x.Funcname))
+		case *sqltext.FuncCall: // arguments of an aggregate need no grouping
+			return x.Over != nil || x.AggWithinGroup || !slices.Contains(commonAggregates, lastNamePart(x.Funcname))
 		}
 		return true
 	}
@@ -180,9 +181,11 @@ var comparableTypes = []string{
 	"int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
 }
 
-func (w *walker) canGroupBy(c catalog.Column) bool { return w.canGroupByType(c.TypeOID, maxTypeDepth) }
+func (w *walker) canGroupByColumn(c catalog.Column) bool {
+	return w.canGroupByType(c.TypeOID, maxTypeDepth)
+}
 
-// canGroupByType tells whether PostgreSQL can group by a type: by a composite one if it can by each of its fields.
+// canGroupByType tells whether PostgreSQL can group by a type; for a composite type, by each of its fields.
 func (w *walker) canGroupByType(oid uint32, depth int) bool {
 	t := w.snap.TypeByOID(oid)
 	switch {
@@ -212,7 +215,7 @@ func groupLocation(n *sqltext.Node) int32 {
 	return -1
 }
 
-// comparableExtensionTypes are such types of extensions.
+// comparableExtensionTypes are types of extensions that PostgreSQL can group by.
 var comparableExtensionTypes = map[string][]string{
 	"citext": {"citext"}, "hstore": {"hstore"}, "ltree": {"ltree"}, "cube": {"cube"}, "vector": {
 		"vector", "halfvec", "sparsevec"},

@@ -9,7 +9,7 @@ import (
 
 // Columns are added to GROUP BY only where the whole key of a table that hides columns is certain to stand there.
 func TestGroupByKeyOfNarrowedTables(t *testing.T) {
-	for _, mode := range []Mode{RLS, Both, AlwaysSigned} {
+	for _, mode := range []Mode{RowSecurityMode, InjectedMode, AlwaysSignedMode} {
 		r := rewriter(t, mode)
 		for sql, want := range map[string]string{
 			"SELECT p.born, count(*) FROM patients p GROUP BY p.id":                               `GROUP BY p.born, p.id`,
@@ -67,7 +67,7 @@ func TestGroupByKeyBesideComposites(t *testing.T) {
 		if strings.HasPrefix(kind, "CREATE") {
 			change, kind = change+kind+"; ", "spot"
 		}
-		r, _ := altered(t, RLS, change+"DROP SCHEMA pgconsent_rows CASCADE; ALTER TABLE letters ALTER topic TYPE "+kind+" USING NULL")
+		r, _ := altered(t, RowSecurityMode, change+"DROP SCHEMA pgconsent_rows CASCADE; ALTER TABLE letters ALTER topic TYPE "+kind+" USING NULL")
 		result, refused := r.Rewrite("SELECT p.topic, count(*) FROM letters p GROUP BY p.id", false)
 		if refused != nil {
 			t.Fatal(refused)

@@ -10,77 +10,79 @@ import (
 )
 
 // A comparison may hold an expression that names no column of the row, and can raise an error or draw a random number:
-// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute it once a hidden row has
-// got so far, and not if none has. For example, PostgreSQL does not begin the second of two bitmap scans where the
-// first finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73). Row security
+// a sub-select, `$1 / $2`, a column of an outer query. Row security lets PostgreSQL compute it when it reaches a hidden
+// row, and not if there is none. For example, PostgreSQL does not begin the second of two bitmap scans where the first
+// finds nothing. So a statement that may hold such an expression gets a hardened plan (decision 73). Row security
 // itself puts off expressions that name a column of their own query's table: PostgreSQL computes them for visible rows
 // only.
 //
 // The walk below looks for a reason why a statement may hold such an expression. It knows by name the expressions that
 // cannot raise an error. All others count as expressions that can: a mistake on that side costs speed only.
 
-// hardenedAnalysis says of each statement of a text why it gets a hardened plan; "" if it gets none.
+// hardenedAnalysis finds for each statement of a text the reason why it gets a hardened plan; "" if it gets none.
 type hardenedAnalysis struct {
 	*walker
 	referenceOf map[*sqltext.RangeVar]*reference
 	reason      string
 
-	fromHasSubqueryColumn bool // something in FROM has a sub-select or a virtual column among its columns
-	unresolvedColumn      bool // a condition names a column that is not known: it may read such a column
-	fromOutputMayFail     bool // a subquery in FROM computes what may raise an error, of its own columns
-	subLinkReadsOutput    bool // a sub-select or LATERAL may read such an output
+	fromHasSubqueryColumn bool // an item of FROM has a column computed by a sub-select, or a virtual column
+	unresolvedColumn      bool // a condition names a column that is not known, and that may be such a column
+	fromOutputMayFail     bool // a subquery in FROM computes an output that may raise an error from its own columns
+	subqueryReadsOutput   bool // a sub-select or a LATERAL item may read such an output
 
 	paramUses   map[int32]*paramUse
-	castsParams bool // it casts parameters, and so declares their types
+	castsParams bool // the statement casts parameters, and so declares their types
 
 	leakSafe []*sqltext.Node // conditions that cannot raise an error, whatever the row holds
 
-	ctes          *visibleCTE // the WITH queries in sight
+	ctes          *visibleCTE // the WITH queries that the visited expression can name
 	levels        map[*sqltext.SelectStmt]*queryLevel
 	outputColumns map[*sqltext.SelectStmt][]levelColumn
-	// of the views that it reads; nil where a relation in one is not certain
+	// the queries of the views that the text reads; nil if it is not certain which relations a view reads
 	viewQueries map[catalog.Name]*sqltext.SelectStmt
-	viewCount   int // mentions of views
+	viewCount   int // the number of mentions of views that were followed
 
-	starCopies int // columns that stars have copied
+	starCopies int // the number of columns that stars have copied
 	nodeVisits int // the number of nodes that walkNodes has visited
 }
 
-// maxNodeVisits bounds the nodes of one statement that are visited again, after the walk: some seconds' work.
+// maxNodeVisits bounds how many nodes of one statement are visited repeatedly, after the first walk: some seconds of
+// work.
 const maxNodeVisits = 3_000_000
 
-// paramUse counts where a parameter stands in a statement, and where it stands under a cast.
+// paramUse counts the mentions of a parameter in a statement, and its mentions under a cast.
 type paramUse struct {
 	uses, casts int
-	castTo      string // the type; all counted casts are to it
+	castTo      string // the type of the casts; all counted casts are to this type
 }
 
-// exprContext says where an expression stands.
+// exprContext says in which place of a statement an expression stands.
 type exprContext struct {
 	*queryLevel
-	shownRowsOnly  bool // it is computed only of rows that row security has let through
-	subqueryOutput bool // it is an output of a query in FROM, or of a WITH query
-	// in a sub-select that runs when an outer expression needs it: columns of its own do not put it off
+	shownRowsOnly  bool // PostgreSQL computes the expression only for rows that row security has let through
+	subqueryOutput bool // the expression is an output of a query in FROM, or of a WITH query
+	// the expression is in a sub-select that runs when an outer expression needs it: columns of the sub-select do not
+	// delay it
 	inSubquery bool
 }
 
-// hardeningOf says when a statement is planned, and why its plan is hardened, if it is. declared tells that the plan is
-// hardened, too, if types are declared for its parameters. It passes over the leak-safe conditions.
+// hardeningOf tells when a statement is planned, and why its plan is hardened, if it is. declared tells whether the
+// plan is hardened if the client declares the types of parameters. leakSafe are conditions that it need not look at.
 func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
 	leakSafe ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
 	c := &hardenedAnalysis{walker: w, referenceOf: of, leakSafe: leakSafe, paramUses: map[int32]*paramUse{},
 		levels: map[*sqltext.SelectStmt]*queryLevel{}, outputColumns: map[*sqltext.SelectStmt][]levelColumn{},
 		viewQueries: map[catalog.Name]*sqltext.SelectStmt{}}
 	c.countParamUses(raw.GetStmt())
-	when = c.statement(raw.GetStmt())
+	when = c.visitStatement(raw.GetStmt())
 	if c.fromHasSubqueryColumn && c.unresolvedColumn {
 		c.harden("what is not known may ask for a sub-select of a query in FROM, or for a virtual column")
 	}
-	if c.fromOutputMayFail && c.subLinkReadsOutput {
+	if c.fromOutputMayFail && c.subqueryReadsOutput {
 		c.harden("a sub-select may ask for what a query in FROM computes")
 	}
 	for _, n := range raw.GetStmt().GetPrepareStmt().GetArgtypes() {
-		switch name := lastName(n.GetTypeName().GetNames()); {
+		switch name := lastNamePart(n.GetTypeName().GetNames()); {
 		case c.castsParams:
 			c.harden("it casts a parameter that is declared")
 		case !slices.Contains(plainTypeNames, name) || len(n.GetTypeName().GetArrayBounds()) > 0:
@@ -96,7 +98,7 @@ func (w *walker) hardeningOf(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*ref
 	return when, c.reason, c.castsParams
 }
 
-// countParamUses counts how parameters are used.
+// countParamUses counts how often a statement uses its parameters.
 func (c *hardenedAnalysis) countParamUses(n *sqltext.Node) {
 	use := func(p *sqltext.ParamRef) *paramUse {
 		if c.paramUses[p.Number] == nil {
@@ -123,65 +125,66 @@ func castType(t *sqltext.TypeName) string {
 	return name + strings.Repeat("[]", len(t.GetArrayBounds()))
 }
 
-// declaresParamType tells whether a cast says which type its parameter has. Then it converts nothing, unless the client
-// declares another type.
+// declaresParamType tells whether a cast only declares the type of its parameter. Such a cast converts nothing, unless
+// the client declares another type.
 func (c *hardenedAnalysis) declaresParamType(t *sqltext.TypeCast) bool {
 	p := t.GetArg().GetParamRef()
 	if p == nil || len(t.GetTypeName().GetTypmods()) > 0 {
 		return false
 	}
 	u := c.paramUses[p.Number]
-	if u == nil || u.uses != u.casts || !slices.Contains(plainTypeNames, lastName(t.GetTypeName().GetNames())) {
+	if u == nil || u.uses != u.casts || !slices.Contains(plainTypeNames, lastNamePart(t.GetTypeName().GetNames())) {
 		return false
 	}
 	c.castsParams = true
 	return true
 }
 
-// harden records why the plan is hardened. The first reason stays.
+// harden records the first reason why the plan is hardened.
 func (c *hardenedAnalysis) harden(reason string) {
 	if c.reason == "" {
 		c.reason = reason
 	}
 }
 
-// statement returns when a statement is planned.
-func (c *hardenedAnalysis) statement(n *sqltext.Node) verdict.HardenedPlan {
+// visitStatement tells when PostgreSQL plans a statement, and looks for a reason to harden the plan.
+func (c *hardenedAnalysis) visitStatement(n *sqltext.Node) verdict.HardenedPlan {
 	switch s := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
-		c.query(s.SelectStmt, nil, true, false)
+		c.visitQuery(s.SelectStmt, nil, true, false)
 	case *sqltext.Node_CopyStmt:
 		switch query := s.CopyStmt.GetQuery(); {
 		case s.CopyStmt.IsFrom:
 			c.harden("it writes")
 		case query != nil:
-			c.statement(query)
+			c.visitStatement(query)
 		}
 		return verdict.HardenedAtExecute
 	case *sqltext.Node_DeclareCursorStmt:
-		c.statement(s.DeclareCursorStmt.GetQuery())
+		c.visitStatement(s.DeclareCursorStmt.GetQuery())
 		return verdict.HardenedAtExecute
-	case *sqltext.Node_PrepareStmt: // PREPARE is analysed for the EXECUTEs that run it
-		c.statement(s.PrepareStmt.GetQuery())
+	case *sqltext.Node_PrepareStmt: // PREPARE is analysed for the EXECUTE statements that run its query
+		c.visitStatement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
 		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
-		// an EXECUTE is hardened as the statement that it runs
+		// the plan of an EXECUTE is hardened like that of the statement which it runs
 		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt,
-		*sqltext.Node_ListenStmt, *sqltext.Node_NotifyStmt, *sqltext.Node_DoStmt: // DO is ours: see createStmt
+		// the DO is one of pgconsent's own: see createStmt
+		*sqltext.Node_ListenStmt, *sqltext.Node_NotifyStmt, *sqltext.Node_DoStmt:
 	case *sqltext.Node_ExplainStmt:
 		c.harden("it explains another")
 		return verdict.HardenedAtExecute
 	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
-		c.updateOrDelete(n)
-	default: // what writes may run triggers, defaults and checks
+		c.visitUpdateOrDelete(n)
+	default: // a statement that writes may run triggers, defaults and checks
 		c.harden("it writes")
 	}
 	return verdict.HardenedAtBind
 }
 
-// query visits a SELECT. shown tells that its rows go to the client, or to an expression that is computed of shown
-// rows.
-func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, shown, inSubquery bool) {
+// visitQuery visits a SELECT. shown tells whether its rows go to the client, or to an expression that is computed for
+// shown rows.
+func (c *hardenedAnalysis) visitQuery(s *sqltext.SelectStmt, parent *queryLevel, shown, inSubquery bool) {
 	if s == nil {
 		c.harden("it has a query of another kind")
 		return
@@ -191,7 +194,7 @@ func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, show
 			c.harden("it writes")
 			return
 		}
-		c.query(query.Ctequery.GetSelectStmt(), parent, false, inSubquery)
+		c.visitQuery(query.Ctequery.GetSelectStmt(), parent, false, inSubquery)
 	})()
 	own := c.levelOf(s, parent)
 	if inSubquery && len(s.LockingClause) > 0 {
@@ -200,8 +203,8 @@ func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, show
 	condition, output := exprContext{queryLevel: own, inSubquery: inSubquery},
 		exprContext{queryLevel: own, shownRowsOnly: shown, subqueryOutput: !shown, inSubquery: inSubquery}
 	if s.Op != sqltext.SETOP_NONE {
-		c.query(s.Larg, parent, shown, inSubquery)
-		c.query(s.Rarg, parent, shown, inSubquery)
+		c.visitQuery(s.Larg, parent, shown, inSubquery)
+		c.visitQuery(s.Rarg, parent, shown, inSubquery)
 		if !shown && !inSubquery {
 			c.checkSetOperation(s, parent)
 		}
@@ -212,32 +215,32 @@ func (c *hardenedAnalysis) query(s *sqltext.SelectStmt, parent *queryLevel, show
 	for _, n := range s.FromClause {
 		c.from(n, condition)
 	}
-	c.expr(s.WhereClause, condition)
-	c.expr(s.HavingClause, condition)
+	c.visitExpr(s.WhereClause, condition)
+	c.visitExpr(s.HavingClause, condition)
 	for _, n := range s.TargetList {
 		if at := output; !shown && c.hasLocalAggregate(n.GetResTarget().GetVal(), own) {
 			at.shownRowsOnly, at.subqueryOutput = true, false
-			c.expr(n, at)
+			c.visitExpr(n, at)
 		} else if !shown && !inSubquery && c.containsSubLink(n, own) {
-			// it runs for shown rows, unless something that names the column needs it
+			// the sub-select runs for shown rows, unless an expression that names the column needs it earlier
 			c.fromHasSubqueryColumn = true
 			at.shownRowsOnly = true
-			c.expr(n, at)
+			c.visitExpr(n, at)
 		} else {
-			c.expr(n, output)
+			c.visitExpr(n, output)
 		}
 	}
 	for _, list := range [][]*sqltext.Node{s.GroupClause, s.SortClause, s.DistinctClause, s.WindowClause,
 		s.ValuesLists, {s.LimitCount, s.LimitOffset}} {
 		for _, n := range list {
-			c.expr(n, output)
+			c.visitExpr(n, output)
 		}
 	}
 }
 
-// checkSortAndLimit looks at what else a sub-select does with its rows. LIMIT and OFFSET may be negative. Rows whose
-// columns cannot be compared cannot be sorted or grouped, which PostgreSQL notices when it comes to two of them. The
-// halves of a UNION cannot always be converted to each other.
+// checkSortAndLimit checks how a sub-select sorts, groups, combines and limits its rows. LIMIT and OFFSET may be
+// negative. Columns that cannot be compared cannot be sorted or grouped, which PostgreSQL notices only when it has two
+// rows. The two sides of a UNION cannot always be converted to one type.
 func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own *queryLevel) {
 	if !limitCannotFail(s.LimitCount) || !limitCannotFail(s.LimitOffset) {
 		c.harden("a sub-select computes its LIMIT")
@@ -264,13 +267,13 @@ func (c *hardenedAnalysis) checkSortAndLimit(s *sqltext.SelectStmt, parent, own 
 	}
 }
 
-// limitCannotFail tells whether LIMIT or OFFSET cannot raise an error at run time.
+// limitCannotFail tells whether LIMIT or OFFSET cannot raise an error when the statement runs.
 func limitCannotFail(n *sqltext.Node) bool {
 	i := n.GetAConst()
 	return n.GetNode() == nil || i != nil && (i.Isnull || i.GetIval() != nil && i.GetIval().Ival >= 0)
 }
 
-// referencesByRangeVar are the references by their nodes.
+// referencesByRangeVar returns the references by their nodes in the tree.
 func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	of := map[*sqltext.RangeVar]*reference{}
 	for _, ref := range w.references {
@@ -279,7 +282,7 @@ func (w *walker) referencesByRangeVar() map[*sqltext.RangeVar]*reference {
 	return of
 }
 
-// setHardening notes which statements of a text get a hardened plan.
+// setHardening notes in the result which statements of a text get a hardened plan.
 func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 	of := w.referencesByRangeVar()
 	for i, raw := range tree.Stmts {
@@ -293,7 +296,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 		}
 		e := &result.Effects[i]
 		if e.Kind == verdict.Prepares {
-			if w.valuesRunUserCode() { // it parses what it prepares
+			if w.valuesRunUserCode() { // PREPARE parses the query that it prepares
 				e.HardenedPlan = verdict.HardenedAtExecute
 			}
 			e = &e.Body.Effects[0]
@@ -303,7 +306,7 @@ func (w *walker) setHardening(tree *sqltext.ParseResult, result *Result) {
 	result.HardenBeforeParse = w.valuesRunUserCode()
 }
 
-// clearHardening takes that back.
+// clearHardening removes the notes of setHardening.
 func (r *Result) clearHardening() {
 	for i := range r.Effects {
 		r.Effects[i].HardenedPlan = verdict.NotHardened

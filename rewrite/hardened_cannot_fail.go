@@ -6,11 +6,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// These expressions cannot raise an error. All others may.
+// The functions below decide for which expressions it is known that they cannot raise an error. All other expressions
+// may.
 
 var comparisonOperators = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
-// cannotFail tells whether an expression itself cannot raise an error. Its operands are visited by themselves.
+// cannotFail tells whether the operation of an expression cannot raise an error. Its operands are visited separately.
 func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
@@ -26,7 +27,7 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 		}
 		c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
 		return true
-	// a field may be a function in attribute notation; for subscripts see checkFalseLeakproof
+	// a field may be a function in attribute notation; checkFalseLeakproof treats subscripts
 	case *sqltext.Node_A_Indirection:
 		return !slices.ContainsFunc(x.AIndirection.Indirection, func(n *sqltext.Node) bool { return n.GetAIndices() == nil })
 	case *sqltext.Node_FuncCall:
@@ -45,9 +46,9 @@ func (c *hardenedAnalysis) cannotFail(n *sqltext.Node, at exprContext) bool {
 	return false
 }
 
-// haveOneType tells whether values need no conversion to become one type. If they become an array, they must not be
-// arrays themselves, which would need the same length. A parameter among several may have any type, if one is declared
-// for it.
+// haveOneType tells whether values need no conversion to become one type. If they become elements of an array, they
+// must not be arrays, which would have to be equally long. A parameter among several values may have any type, if the
+// client declares one.
 func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) bool {
 	var of uint32
 	for _, n := range values {
@@ -68,7 +69,7 @@ func (c *hardenedAnalysis) haveOneType(values []*sqltext.Node, at exprContext) b
 	return true
 }
 
-// comparableArrayTypes are the types of arrays whose values can be compared.
+// comparableArrayTypes are the array types whose values can be compared.
 var comparableArrayTypes = []uint32{1005, 1007, 1009, 1016, 2951}
 
 func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext) bool {
@@ -78,15 +79,15 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext)
 	}
 	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"+", "-", "*"}, name) && isIntegerConstant(x.Lexpr) &&
 		isIntegerConstant(x.Rexpr) {
-		return true // PostgreSQL computes it as it plans
+		return true // PostgreSQL computes the expression when it plans
 	}
-	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isNow(x.Lexpr) {
+	if x.Kind == sqltext.AEXPR_OP && (name == "+" || name == "-") && isCurrentTime(x.Lexpr) {
 		if v := x.Lexpr.GetSqlvalueFunction(); v != nil && v.Op == sqltext.SVFOP_CURRENT_DATE && isIntegerConstant(x.Rexpr) {
 			days := x.Rexpr.GetAConst().GetIval().GetIval()
 			return -1_000_000 < days && days < 1_000_000
 		}
 		length := x.Rexpr.GetTypeCast().GetArg().GetAConst().GetSval()
-		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" &&
+		return length != nil && lastNamePart(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" &&
 			intervalPattern.MatchString(length.GetSval())
 	}
 	switch x.Kind {
@@ -102,7 +103,7 @@ func (c *hardenedAnalysis) operatorCannotFail(x *sqltext.A_Expr, at exprContext)
 	return c.isComparableOperand(x.Lexpr, at) && c.isComparableOperand(x.Rexpr, at) && c.comparesSafely(x, at)
 }
 
-// isComparableOperand tells whether an operand can be compared whatever its value is.
+// isComparableOperand tells whether an operand can be compared, whatever its value is.
 func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_SQLValueFunction:
@@ -117,42 +118,42 @@ func (c *hardenedAnalysis) isComparableOperand(n *sqltext.Node, at exprContext) 
 	case *sqltext.Node_RowExpr:
 		return !slices.ContainsFunc(x.RowExpr.Args, func(n *sqltext.Node) bool { return !c.isComparableOperand(n, at) })
 	case *sqltext.Node_FuncCall, *sqltext.Node_A_Expr:
-		if isNow(n) || isShallow(n) && c.cannotFail(n, at) {
+		if isCurrentTime(n) || isShallow(n) && c.cannotFail(n, at) {
 			return true
 		}
 	}
 	return c.typeOf(n, at.queryLevel) != 0
 }
 
-// isShallow tells whether an operand is no deeper than the expressions that cannotFail knows by name. Each level of a
-// deeper one would look through the rest again.
+// isShallow tells whether an operand is no deeper than the expressions that cannotFail knows by name. For a deeper
+// operand, each level would look through all levels below again.
 func isShallow(n *sqltext.Node) bool {
 	if x := n.GetAExpr(); x != nil {
 		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
 	}
 	for _, arg := range n.GetFuncCall().GetArgs() {
-		if arg.GetFuncCall() != nil && !isNow(arg) || arg.GetAExpr() != nil {
+		if arg.GetFuncCall() != nil && !isCurrentTime(arg) || arg.GetAExpr() != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// isFoldedConstant tells whether an argument is a constant. PostgreSQL computes IMMUTABLE functions of constants as it
-// plans.
+// isFoldedConstant tells whether an argument is a constant, so that PostgreSQL computes IMMUTABLE functions of it when
+// it plans.
 func isFoldedConstant(n *sqltext.Node) bool {
 	return n.GetAConst() != nil || n.GetTypeCast() != nil && isConstantCast(n.GetTypeCast())
 }
 
 func isIntegerConstant(n *sqltext.Node) bool { return n.GetAConst().GetIval() != nil }
 
-func isNow(n *sqltext.Node) bool {
+func isCurrentTime(n *sqltext.Node) bool {
 	if v := n.GetSqlvalueFunction(); v != nil {
 		return v.Op == sqltext.SVFOP_CURRENT_DATE || v.Op == sqltext.SVFOP_CURRENT_TIMESTAMP ||
 			v.Op == sqltext.SVFOP_LOCALTIMESTAMP
 	}
 	f := n.GetFuncCall()
-	return f != nil && len(f.Args) == 0 && lastName(f.Funcname) == "now"
+	return f != nil && len(f.Args) == 0 && lastNamePart(f.Funcname) == "now"
 }
 
 func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) bool {
@@ -160,26 +161,26 @@ func (c *hardenedAnalysis) callCannotFail(f *sqltext.FuncCall, at exprContext) b
 	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
 		return false
 	}
-	switch lastName(f.Funcname) {
+	switch lastNamePart(f.Funcname) {
 	case "now":
 		return len(f.Args) == 0
 	case "count":
 		return f.AggStar || len(f.Args) == 1
 	case "min", "max":
 		return len(f.Args) == 1 && c.isComparableOperand(f.Args[0], at)
-	case "sum", "avg": // the sum of integers has room for more rows than there can be
+	case "sum", "avg": // the sum of integers is large enough for any number of rows
 		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.queryLevel))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
 		return len(f.Args) == 2 && isFoldedConstant(f.Args[0]) && isFoldedConstant(f.Args[1])
 	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":
-		// a cast may convert its operand as the call runs
+		// a cast may convert its operand when the call runs
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !isFoldedConstant(n) })
 	case "date_trunc":
 		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil &&
 			slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"},
-				f.Args[0].GetAConst().GetSval().GetSval()) && isNow(f.Args[1])
+				f.Args[0].GetAConst().GetSval().GetSval()) && isCurrentTime(f.Args[1])
 	}
 	return false
 }

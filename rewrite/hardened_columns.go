@@ -7,84 +7,86 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// queryLevel holds the items of FROM whose columns one SELECT can name.
+// queryLevel holds the items of FROM whose columns the expressions of one SELECT can name.
 type queryLevel struct {
 	parent           *queryLevel
 	items            []*levelItem
-	hasMergedColumns bool // USING or NATURAL may have merged columns of one name
-	unknownColumns   bool // not even the names of the columns of some item are known
-	unknownName      bool // the name of an item is not known
+	hasMergedColumns bool // USING or NATURAL may have merged columns that have one name
+	unknownColumns   bool // for some item, not even the names of all columns are known
+	unknownName      bool // the name of some item is not known
 }
 
 // levelItem is an item of FROM.
 type levelItem struct {
 	alias string            // the name of the item in the query
 	name  catalog.Name      // the name of a table without an alias: schema.table.column means its columns
-	table *catalog.Relation // the table that the item is, or that its row view reads; nil for other items
-	// tells whether a row view returns a column as stored; nil: every column is returned as stored
+	table *catalog.Relation // the table that the item is, or that its row view reads; nil: the item is no table
+	// tells whether a row view returns a column as it is stored; nil: the item returns every column as stored
 	isPlain func(column string) bool
 
-	columns []levelColumn // the columns of other items, as far as they are known
-	// PostgreSQL computes the rows of the item before anything compares their columns: a set-returning function or a
-	// recursive query
+	columns []levelColumn // the known columns of an item that is no table
+	// PostgreSQL computes the rows of the item, a set-returning function or a recursive query, before anything compares
+	// their columns
 	computedFirst bool
-	// the planner does not pull the subquery up: it computes the rows first, too, but may push conditions on the columns
-	// down
+	// the planner does not pull the subquery up. So it computes the subquery's rows first, too, but may move conditions on
+	// the columns into the subquery
 	notPulledUp bool
-	view        bool // a view; a function that takes its row may be called like a column
+	view        bool // the item is a view; a function that takes its row may be called like a column
 }
 
 // levelColumn is a column of an item of FROM.
 type levelColumn struct {
 	name string
-	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
+	oid  uint32 // the OID of the column's type, if the type is certain and any two values of it can be compared; else 0
 
-	computed bool // PostgreSQL may compute it where it is named, and fail there
-	// it is NULL, or made of a column of a table that the query itself reads, and still is after the subquery is pulled up
+	computed bool // PostgreSQL may compute the column where an expression names it, and fail there
+	// the column is NULL, or is made of a column of a table in the query itself, and stays so after the subquery is pulled
+	// up
 	localColumn bool
-	notFoldable bool // constant folding cannot make it a NULL that takes its expression along
-	// it has a sub-select or a virtual column in it. These may fail for a hidden row though PostgreSQL takes the
-	// expression for leak-proof.
+	notFoldable bool // constant folding cannot turn the column into a NULL that makes its expression NULL, too
+	// the column contains a sub-select or a virtual column, which may fail for a hidden row although PostgreSQL considers
+	// the expression leak-proof
 	containsSubLink bool
 
-	rawOID uint32 // its type, where that is certain, comparable or not
+	rawOID uint32 // the OID of the column's type, if the type is certain, whether or not its values can be compared
 }
 
-// resolvedColumn is what is known of a column that a statement names.
+// resolvedColumn describes the column that a name in a statement means.
 type resolvedColumn struct {
-	known           bool   // it is certain which column it is
-	oid             uint32 // as of levelColumn; of a domain the type under it
-	rawOID          uint32 // the type of a table's column, comparable or not; of a domain the type under it
-	localColumn     bool   // it is of the query that names it: row security puts off what is computed of it
-	notFoldable     bool   // as of levelColumn
-	containsSubLink bool   // as of levelColumn
-	unknownItem     bool   // it is of an item whose columns are not known
-	outer           bool   // it is of an outer query
-	computed        bool   // as of levelColumn
-	ofTable         bool   // it is of a table
-	mayBeFunction   bool   // it may be a function in attribute notation
+	known bool   // it is certain which column the name means
+	oid   uint32 // the OID of the type, as in levelColumn; for a domain that of its base type
+	// the OID of a table column's type, whether or not its values can be compared; for a domain that of its base type
+	rawOID          uint32
+	localColumn     bool // the column belongs to the query that names it: row security delays what is computed from it
+	notFoldable     bool // notFoldable of the levelColumn
+	containsSubLink bool // containsSubLink of the levelColumn
+	unknownItem     bool // the column belongs to an item whose columns are not all known
+	outer           bool // the column belongs to an outer query
+	computed        bool // computed of the levelColumn
+	ofTable         bool // the column belongs to a table
+	mayBeFunction   bool // the name may mean a function in attribute notation
 }
 
-// add adds an item to FROM.
-func (l *queryLevel) add(i *levelItem) {
+// addItem adds an item of FROM to the level.
+func (l *queryLevel) addItem(i *levelItem) {
 	l.items = append(l.items, i)
 	l.unknownColumns = l.unknownColumns || i.table == nil && i.columns == nil
 	l.unknownName = l.unknownName || i.alias == ""
 }
 
-// allTables tells whether FROM holds tables only.
+// allTables tells whether FROM has no item but tables.
 func (l *queryLevel) allTables() bool {
 	return !l.unknownColumns && !slices.ContainsFunc(l.items, func(i *levelItem) bool { return i.table == nil })
 }
 
-// resolveColumn finds the column that a name means, in this query or in an outer one.
+// resolveColumn finds the column that a name means, in the query itself or in an outer one.
 func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) resolvedColumn {
 	if ref == nil {
 		return resolvedColumn{}
 	}
 	var names []string
 	for _, n := range ref.Fields {
-		names = append(names, n.GetString_().GetSval()) // "" for a star
+		names = append(names, n.GetString_().GetSval()) // the name is "" for a star
 	}
 	if len(names) == 1 && names[0] == "" {
 		return resolvedColumn{known: true, computed: true,
@@ -114,7 +116,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 			}
 		}
 		switch {
-		// it may be a column that USING converts
+		// the column may be one that USING converts
 		case len(found) > 0 && len(names) == 1 && at.hasMergedColumns && at.unknownColumns:
 			return resolvedColumn{outer: at != l, computed: true, ofTable: true, containsSubLink: true}
 		case len(found) > 1 && !(len(names) == 1 && at.hasMergedColumns):
@@ -123,7 +125,7 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 			m := mergeColumns(found)
 			m.localColumn, m.notFoldable, m.outer = m.localColumn && at == l, m.notFoldable && at == l, at != l
 			return m
-		case named && len(names) == 1: // the whole row
+		case named && len(names) == 1: // the name means the whole row
 			return resolvedColumn{known: true, outer: at != l, computed: true,
 				containsSubLink: slices.ContainsFunc(at.items, (*levelItem).hasSubLinkColumn),
 				ofTable: slices.ContainsFunc(at.items,
@@ -135,11 +137,11 @@ func (c *hardenedAnalysis) resolveColumn(ref *sqltext.ColumnRef, l *queryLevel) 
 	return resolvedColumn{}
 }
 
-// mergeColumns makes one of the columns that USING has merged.
+// mergeColumns merges the columns that USING makes one into one.
 func mergeColumns(found []resolvedColumn) resolvedColumn {
 	m := found[0]
 	for _, other := range found[1:] {
-		if m.oid != other.oid || m.oid == 0 { // one of them may be converted
+		if m.oid != other.oid || m.oid == 0 { // USING may convert one of the two columns
 			m.oid, m.computed = 0, true
 		}
 		if m.rawOID != other.rawOID {
@@ -155,7 +157,7 @@ func mergeColumns(found []resolvedColumn) resolvedColumn {
 
 var systemColumns = []string{"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"}
 
-// itemColumn is the column of an item, and whether the item has one of that name.
+// itemColumn returns an item's column of the given name, and whether the item has one.
 func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn, bool) {
 	if i.table == nil {
 		n := 0
@@ -187,14 +189,14 @@ func (c *hardenedAnalysis) itemColumn(i *levelItem, name string) (resolvedColumn
 	return o, true
 }
 
-// hasComputedColumn tells whether a row of an item has columns that are computed as they are read.
+// hasComputedColumn tells whether some column of an item is computed when the item is read.
 func (c *hardenedAnalysis) hasComputedColumn(i *levelItem) bool {
 	return i.table == nil || slices.ContainsFunc(i.table.Columns, func(column catalog.Column) bool {
 		return column.Virtual || i.isPlain != nil && !i.isPlain(column.Name)
 	})
 }
 
-// isComparable tells whether every two values of a type can be compared. Those of conversionTargets can, too.
+// isComparable tells whether any two values of a type can be compared. The types in conversionTargets can be, too.
 func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	if t := c.snap.TypeByOID(oid); t != nil && t.Kind == 'e' {
 		return true
@@ -202,18 +204,18 @@ func (c *hardenedAnalysis) isComparable(oid uint32) bool {
 	return isSortable(kindOfOID(oid)) || conversionTargets[oid] > 0
 }
 
-// visibleCTE is a WITH query in sight.
+// visibleCTE is a WITH query that the visited expression can name.
 type visibleCTE struct {
 	outer     *visibleCTE
 	query     *sqltext.CommonTableExpr
-	parent    *queryLevel // the level that its query sees
-	innerCTEs *visibleCTE // the WITH queries that its query sees
+	parent    *queryLevel // the level around the WITH query, whose columns it can name
+	innerCTEs *visibleCTE // the WITH queries that it can name
 
 	recursive bool
 }
 
-// pushCTEs brings WITH queries into sight. It calls each for every one of them before its own name is in sight, unless
-// they are RECURSIVE. restore takes them out of sight again.
+// pushCTEs makes the WITH queries of a SELECT visible. It calls each for every query, before the query's own name is
+// visible, unless the clause is RECURSIVE. restore makes them invisible again.
 func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
 	each func(*sqltext.CommonTableExpr)) (restore func()) {
 	before := c.ctes
@@ -238,7 +240,7 @@ func (c *hardenedAnalysis) pushCTEs(s *sqltext.SelectStmt, parent *queryLevel,
 	return func() { c.ctes = before }
 }
 
-// cteItem is a WITH query as an item of FROM.
+// cteItem returns a WITH query as an item of FROM.
 func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) *levelItem {
 	i := &levelItem{alias: alias}
 	for f := c.ctes; f != nil; f = f.outer {
@@ -266,7 +268,7 @@ func (c *hardenedAnalysis) cteItem(name, alias string, renamed []*sqltext.Node) 
 	return i
 }
 
-// renameColumns gives columns the names of an alias; nil where it is not certain which column gets which.
+// renameColumns gives columns the names that an alias lists; nil if it is not certain which column gets which name.
 func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	if len(names) == 0 {
 		return columns
@@ -281,12 +283,13 @@ func renameColumns(columns []levelColumn, names []*sqltext.Node) []levelColumn {
 	return columns
 }
 
-// levelOf is the level of a SELECT.
+// levelOf returns the level of a SELECT.
 func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *queryLevel {
 	if l := c.levels[s]; l != nil && l.parent == parent {
 		return l
 	}
-	c.levels[s] = &queryLevel{parent: parent, unknownColumns: true, unknownName: true} // for a query that refers to itself
+	// the entry ends the recursion for a query that refers to itself
+	c.levels[s] = &queryLevel{parent: parent, unknownColumns: true, unknownName: true}
 	l := &queryLevel{parent: parent}
 	for _, n := range s.FromClause {
 		c.addItems(n, l)
@@ -295,7 +298,7 @@ func (c *hardenedAnalysis) levelOf(s *sqltext.SelectStmt, parent *queryLevel) *q
 	return l
 }
 
-// outputsOf returns the columns of a query's result; nil if not all of them are known. within is the query's name in
+// outputsOf returns the result columns of a query; nil if not all of them are known. within is the query's own name in
 // WITH RECURSIVE; "": it is not recursive.
 func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, within string) []levelColumn {
 	if s == nil {
@@ -304,14 +307,14 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	if known, is := c.outputColumns[s]; is {
 		return known
 	}
-	c.outputColumns[s] = nil // for a query that refers to itself
+	c.outputColumns[s] = nil // the entry ends the recursion for a query that refers to itself
 	defer c.pushCTEs(s, parent, func(*sqltext.CommonTableExpr) {})()
 	var out []levelColumn
 	switch {
 	case s.Op != sqltext.SETOP_NONE:
 		out = c.outputsOf(s.Larg, parent, "")
 		if within != "" && c.readsCTE(s.Rarg, within) {
-			break // the types are those of the non-recursive term
+			break // the columns have the types of the non-recursive term
 		}
 		right := c.outputsOf(s.Rarg, parent, "")
 		if len(right) != len(out) {
@@ -328,7 +331,8 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 				}
 			}
 			out[i].containsSubLink = out[i].containsSubLink || right[i].containsSubLink
-			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0 // one half may be converted
+			// one side may be converted to the type of the other
+			out[i].computed = out[i].computed || right[i].computed || out[i].oid == 0
 			out[i].localColumn = out[i].localColumn && right[i].localColumn || hasLimit(s)
 			out[i].notFoldable = out[i].notFoldable && right[i].notFoldable || hasLimit(s)
 		}
@@ -340,7 +344,7 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 		for _, n := range s.TargetList {
 			t := n.GetResTarget()
 			if !isStar(t.GetVal()) {
-				survives := hasLimit(s) || c.notFoldable(t.GetVal(), exprContext{queryLevel: at}) ||
+				survives := hasLimit(s) || c.isNotFoldable(t.GetVal(), exprContext{queryLevel: at}) ||
 					c.hasUnfoldedAggregate(t.GetVal(), at)
 				own := survives || c.hasLocalColumn(t.GetVal(), exprContext{queryLevel: at}) || c.hasLocalAggregate(t.GetVal(), at)
 				out = append(out, levelColumn{outputName(t), c.typeOf(t.GetVal(), at), c.mayBeComputed(t.GetVal(), at),
@@ -358,7 +362,7 @@ func (c *hardenedAnalysis) outputsOf(s *sqltext.SelectStmt, parent *queryLevel, 
 	return out
 }
 
-// containsSubLink tells whether an expression has a sub-select or a virtual column in it, or names a column that has.
+// containsSubLink tells whether an expression contains a sub-select or a virtual column, or names a column that does.
 func (c *hardenedAnalysis) containsSubLink(n *sqltext.Node, at *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || n.GetSubLink() != nil ||
@@ -373,8 +377,9 @@ func (s *levelItem) hasSubLinkColumn() bool {
 		slices.ContainsFunc(s.columns, func(t levelColumn) bool { return t.containsSubLink })
 }
 
-// hasVirtualColumn tells whether a table has virtual columns. Their expressions are the owner's. An array that one of
-// them converts, a CASE or a subscript is leak-proof to PostgreSQL, and the statement shows only the column's name.
+// hasVirtualColumn tells whether a table has virtual columns. The owner has written their expressions, of which the
+// statement shows only the column's name. PostgreSQL considers an array conversion, a CASE or a subscript in them
+// leak-proof.
 func hasVirtualColumn(r *catalog.Relation) bool {
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }
@@ -385,7 +390,8 @@ func hasVirtualColumn(r *catalog.Relation) bool {
 // it names a column that survives folding. Aggregates are always computed before.
 func hasLimit(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
-// mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM where something names it.
+// mayBeComputed tells whether PostgreSQL may compute an output of a query in FROM at the place where something names
+// it.
 func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef:
@@ -393,15 +399,15 @@ func (c *hardenedAnalysis) mayBeComputed(n *sqltext.Node, at *queryLevel) bool {
 	case *sqltext.Node_ColumnRef:
 		m := c.resolveColumn(x.ColumnRef, at)
 		return !m.known || m.computed
-	case *sqltext.Node_FuncCall: // an aggregate is computed before
-		return !(slices.Contains([]string{"count", "min", "max"}, lastName(x.FuncCall.Funcname)) &&
+	case *sqltext.Node_FuncCall: // PostgreSQL computes an aggregate before
+		return !(slices.Contains([]string{"count", "min", "max"}, lastNamePart(x.FuncCall.Funcname)) &&
 			c.callType(x.FuncCall, at) != 0)
 	}
 	return true
 }
 
-// markPrecomputed notes that PostgreSQL does not compute the columns of an item where they are named: it has computed
-// the item's rows before.
+// markPrecomputed notes that PostgreSQL computes the rows of an item first, and so does not compute its columns where
+// they are named.
 func (s *levelItem) markPrecomputed() {
 	if s.computedFirst || s.notPulledUp {
 		s.columns = slices.Clone(s.columns)
@@ -436,14 +442,14 @@ func (c *hardenedAnalysis) isNotPulledUp(s *sqltext.SelectStmt, parent *queryLev
 	})
 }
 
-// isLocalAggregate tells whether a call is of an aggregate or a window function of its own query.
+// isLocalAggregate tells whether a call is an aggregate or a window function of the query in which it stands.
 func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel) bool {
 	switch {
 	case f == nil:
 		return false
 	case f.Over != nil || f.AggStar && f.AggFilter == nil:
 		return true
-	case !(f.AggStar || slices.Contains(commonAggregates, lastName(f.Funcname)) && c.isCatalogCall(f)):
+	case !(f.AggStar || slices.Contains(commonAggregates, lastNamePart(f.Funcname)) && c.isCatalogCall(f)):
 		return false
 	}
 	// an aggregate of outer columns alone belongs to the outer query
@@ -459,8 +465,8 @@ func (c *hardenedAnalysis) isLocalAggregate(f *sqltext.FuncCall, at *queryLevel)
 	})
 }
 
-// hasLocalAggregate tells whether an expression has an aggregate or a window function of its own query, or is NULL,
-// whatever is folded. Then no condition on the expression can run before the aggregate.
+// hasLocalAggregate tells whether an expression has an aggregate or a window function of its own query. After constant
+// folding it either still has one or is NULL. Then no condition on the expression can run before the aggregate.
 func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, at *queryLevel) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		found = found || c.isLocalAggregate(n.GetFuncCall(), at) ||
@@ -470,12 +476,13 @@ func (c *hardenedAnalysis) hasLocalAggregate(n *sqltext.Node, at *queryLevel) (f
 	return found
 }
 
-// hasUnfoldedAggregate tells whether an expression has one, and folding cannot make it NULL.
+// hasUnfoldedAggregate tells whether an expression has a local aggregate, and constant folding cannot make the
+// expression NULL.
 func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel) bool {
 	return c.isLocalAggregate(n.GetFuncCall(), at) ||
-		c.operandSurvivesFolding(n, at, func(n *sqltext.Node) (counts, survives bool) {
+		c.someOperandSurvives(n, at, func(n *sqltext.Node) (counts, survives bool) {
 			counts = c.hasUnfoldedAggregate(n, at)
-			return counts, counts || c.notFoldable(n, exprContext{queryLevel: at})
+			return counts, counts || c.isNotFoldable(n, exprContext{queryLevel: at})
 		})
 }
 
@@ -483,8 +490,8 @@ func (c *hardenedAnalysis) hasUnfoldedAggregate(n *sqltext.Node, at *queryLevel)
 var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
 	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
-// readsCTE tells whether the recursive term of a query reads the WITH query, and has no WITH query of its own which
-// that name could mean.
+// readsCTE tells whether the recursive term of a query reads the WITH query with this name, and has no other WITH query
+// of that name inside.
 func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
 	sqltext.Children(s, func(n *sqltext.Node) {
@@ -497,7 +504,7 @@ func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	return found && !others
 }
 
-// valuesColumns are the columns of VALUES.
+// valuesColumns returns the columns of a VALUES list.
 func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLevel) []levelColumn {
 	names := []string{"column1", "column2", "column3", "column4", "column5", "column6", "column7", "column8", "column9"}
 	var out []levelColumn
@@ -520,7 +527,7 @@ func (c *hardenedAnalysis) valuesColumns(lists []*sqltext.Node, parent *queryLev
 	return out
 }
 
-// starColumnsOf are the columns that * or item.* stands for, or nil where they are not known.
+// starColumnsOf returns the columns that * or item.* stands for, or nil if they are not known.
 func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel) []levelColumn {
 	if at.unknownColumns || at.hasMergedColumns || len(ref.Fields) > 2 {
 		return nil
@@ -547,11 +554,11 @@ func (c *hardenedAnalysis) starColumnsOf(ref *sqltext.ColumnRef, at *queryLevel)
 	return out
 }
 
-// addItems adds an item of FROM, or those of a join, to a level.
+// addItems adds an item of FROM, or the items of a join, to a level.
 func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 	switch n := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
-		own.add(c.tableItem(n.RangeVar))
+		own.addItem(c.tableItem(n.RangeVar))
 	case *sqltext.Node_RangeSubselect:
 		query, parent := n.RangeSubselect.GetSubquery().GetSelectStmt(), own.parent
 		if n.RangeSubselect.Lateral {
@@ -564,28 +571,28 @@ func (c *hardenedAnalysis) addItems(n *sqltext.Node, own *queryLevel) {
 		}
 		i.notPulledUp = c.isNotPulledUp(query, parent)
 		i.markPrecomputed()
-		own.add(i)
+		own.addItem(i)
 	case *sqltext.Node_JoinExpr:
 		own.hasMergedColumns = own.hasMergedColumns || n.JoinExpr.IsNatural || len(n.JoinExpr.UsingClause) > 0
-		if n.JoinExpr.Alias != nil { // it hides the names inside, which then are those of an outer query
-			own.add(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
+		if n.JoinExpr.Alias != nil { // the alias hides the names inside the join, which then mean columns of an outer query
+			own.addItem(&levelItem{alias: n.JoinExpr.Alias.Aliasname})
 			return
 		}
 		if a := n.JoinExpr.JoinUsingAlias; a != nil {
-			own.add(&levelItem{alias: a.Aliasname})
+			own.addItem(&levelItem{alias: a.Aliasname})
 		}
 		c.addItems(n.JoinExpr.Larg, own)
 		c.addItems(n.JoinExpr.Rarg, own)
 	case *sqltext.Node_RangeFunction:
-		own.add(c.functionItem(n.RangeFunction, own))
+		own.addItem(c.functionItem(n.RangeFunction, own))
 	case *sqltext.Node_RangeTableFunc:
-		own.add(&levelItem{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
+		own.addItem(&levelItem{alias: n.RangeTableFunc.GetAlias().GetAliasname()})
 	default:
-		own.add(&levelItem{}) // TABLESAMPLE
+		own.addItem(&levelItem{}) // TABLESAMPLE
 	}
 }
 
-// noAlias stands for the name of sub-selects without alias: nothing can name these.
+// noAlias is the name of sub-selects without an alias. No expression can name them.
 const noAlias = "\x00"
 
 func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
@@ -602,7 +609,7 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 	case ref.fragment == nil || len(alias.GetColnames()) > 0 || !tableKinds[ref.relation.Kind]:
 		return i
 	case ref.fragment.isView():
-		if c.readsKeyOnlyColumn(ref) { // a function replaces it
+		if c.readsKeyOnlyColumn(ref) { // a function takes the place of the table
 			return i
 		}
 		i.table, i.isPlain = ref.fragment.visible, ref.fragment.isPlain
@@ -615,8 +622,8 @@ func (c *hardenedAnalysis) tableItem(v *sqltext.RangeVar) *levelItem {
 	return i
 }
 
-// setReturningFunctions are functions that PostgreSQL runs for their rows before anything compares them. A column
-// without a name here gets the name of the item.
+// setReturningFunctions are functions that PostgreSQL runs completely before anything compares their rows. A column
+// without a name here has the name of the item.
 var setReturningFunctions = map[string][]levelColumn{
 	"unnest": {{}}, "generate_series": {{}}, "generate_subscripts": {{oid: 23}},
 	"jsonb_array_elements": {{name: "value", oid: 3802}}, "jsonb_array_elements_text": {
@@ -630,15 +637,15 @@ var setReturningFunctions = map[string][]levelColumn{
 	"regexp_split_to_table": {{oid: 25}}, "string_to_table": {{oid: 25}}, "regexp_matches": {{oid: 1009}},
 }
 
-// functionItem is a function in FROM. Its columns are known if it is one of setReturningFunctions: PostgreSQL may
-// inline others.
+// functionItem returns a function in FROM as an item. Its columns are known only for setReturningFunctions, since
+// PostgreSQL may inline other functions.
 func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel) *levelItem {
 	i := &levelItem{alias: f.GetAlias().GetAliasname()}
 	if f.IsRowsfrom || len(f.Functions) != 1 {
 		return i
 	}
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
-	name := lastName(call.GetFuncname())
+	name := lastNamePart(call.GetFuncname())
 	if i.alias == "" {
 		i.alias = name
 	}
@@ -646,7 +653,7 @@ func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel
 	if columns == nil || len(f.Coldeflist) > 0 || len(call.Args) == 0 || !c.isCatalogCall(call) {
 		return i
 	}
-	if columns[0].name == "" { // PostgreSQL names it after the item
+	if columns[0].name == "" { // PostgreSQL gives the column the name of the item
 		columns[0].name = i.alias
 	}
 	switch name {
@@ -669,7 +676,7 @@ func (c *hardenedAnalysis) functionItem(f *sqltext.RangeFunction, at *queryLevel
 	return i
 }
 
-// typeOf is the type of an expression where it is certain and every two of its values can be compared; else 0.
+// typeOf returns the type of an expression, if the type is certain and any two values of it can be compared; else 0.
 func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_ColumnRef:
@@ -683,7 +690,7 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 		}
 	case *sqltext.Node_TypeCast:
 		name := x.TypeCast.GetTypeName()
-		if found := c.snap.TypesNamed("pg_catalog", lastName(name.GetNames())); len(found) == 1 &&
+		if found := c.snap.TypesNamed("pg_catalog", lastNamePart(name.GetNames())); len(found) == 1 &&
 			len(name.GetArrayBounds()) == 0 && c.isComparable(found[0].OID) {
 			if schema, _, ok := qualifiedName(name.GetNames()); ok &&
 				(schema != "" && schema != "pg_catalog" || schema == "" && len(c.snap.TypesNamed("", found[0].Name.Name)) != 1) {
@@ -725,7 +732,7 @@ func (c *hardenedAnalysis) typeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	return 0
 }
 
-// subLinkType is the type of the value of a sub-select with one column.
+// subLinkType returns the type of the value of a sub-select with one column.
 func (c *hardenedAnalysis) subLinkType(s *sqltext.SubLink, at *queryLevel) uint32 {
 	if columns := c.outputsOf(s.GetSubselect().GetSelectStmt(), at, ""); len(columns) == 1 {
 		return columns[0].oid
@@ -737,7 +744,7 @@ func (c *hardenedAnalysis) callType(f *sqltext.FuncCall, at *queryLevel) uint32 
 	if !c.isCatalogCall(f) || f.AggWithinGroup {
 		return 0
 	}
-	switch name := lastName(f.Funcname); name {
+	switch name := lastNamePart(f.Funcname); name {
 	case "count", "row_number", "rank", "dense_rank":
 		return 20
 	case "ntile":

@@ -10,40 +10,40 @@ import (
 // A value may have to be converted before it is compared, as numbers are to floating point. The conversion may raise an
 // error.
 
-// isConstantCast tells whether a cast is of a constant, and PostgreSQL makes it no later than the plan. It casts a text
-// as it parses, and plain types by IMMUTABLE functions as it plans.
+// isConstantCast tells whether a cast is of a constant, and PostgreSQL computes it no later than at planning. It casts
+// texts when it parses, and values of plain types by IMMUTABLE functions when it plans.
 func isConstantCast(t *sqltext.TypeCast) bool {
 	c := t.GetArg().GetAConst()
 	return c != nil && (c.Isnull || c.GetSval() != nil ||
 		slices.Contains([]string{"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "text", "varchar"},
-			lastName(t.GetTypeName().GetNames())))
+			lastNamePart(t.GetTypeName().GetNames())))
 }
 
-// conversionTargets are types to which PostgreSQL converts other operands to compare them, which may raise an error.
-// Numbers become floating point, big integers OIDs, dates and times each other in lists. 2: PostgreSQL may convert a
-// parameter to the type, whatever its declared type is.
+// conversionTargets are types to which PostgreSQL converts other operands before it compares them, by a conversion that
+// may raise an error. It converts numbers to floating point, big integers to OIDs, and dates and times to each other in
+// lists. 2: PostgreSQL may convert a parameter to the type, whatever type the client declares.
 var conversionTargets = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2,
 	2205: 2,
 	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
 
-// plainTypeNames are types that a declared parameter can have without a conversion that may fail.
+// plainTypeNames are the types that a client may declare for a parameter without a conversion that may fail.
 var plainTypeNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz",
 	"jsonb", "json", "bytea"}
 
-// PlainParameter tells the same of an OID: of these types and arrays of them.
-func PlainParameter(oid uint32) bool {
+// IsPlainParameterType tells whether a client may declare a parameter with this OID as its type without a conversion
+// that may fail: a plain type, or an array of one.
+func IsPlainParameterType(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007,
 		1009, 1014, 1015, 1016, 2951}, oid)
 }
 
-// comparesSafely tells whether an operator needs no conversion that may fail, other than of columns of this very query,
-// which row security puts off. It does not look at the operands of other operators than comparisons: those operators
-// are not leak-proof.
+// comparesSafely tells whether an operator needs no conversion that may fail, except of columns of the query itself,
+// which row security delays. It looks only at the operands of comparisons, since other operators are not leak-proof.
 func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) bool {
 	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE &&
-		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisonOperators, lastName(x.Name))
+		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisonOperators, lastNamePart(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
-	// those that name no column of the query become an array, of a type that depends on the left operand
+	// the values that name no column of the query become an array, whose type depends on the left operand
 	case x.Kind == sqltext.AEXPR_IN:
 		var others []*sqltext.Node
 		for _, n := range items {
@@ -59,7 +59,7 @@ func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) boo
 		return c.operandsCompareSafely(append([]*sqltext.Node{x.Lexpr}, others...), compares, at)
 	case x.Kind == sqltext.AEXPR_OP_ANY, x.Kind == sqltext.AEXPR_OP_ALL:
 		return c.arrayComparesSafely(x, at)
-	case items != nil: // BETWEEN
+	case items != nil: // the operator is BETWEEN
 		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool {
 			return !c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, n}, compares, at)
 		})
@@ -67,9 +67,10 @@ func (c *hardenedAnalysis) comparesSafely(x *sqltext.A_Expr, at exprContext) boo
 	return c.operandsCompareSafely([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
 }
 
-// operandsCompareSafely tells the same of operands. compares: the operator is, or may be, one of comparison.
+// operandsCompareSafely tells whether comparing operands needs no conversion that may fail. compares tells whether the
+// operator is, or may be, a comparison.
 func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compares bool, at exprContext) bool {
-	if rows := operands[0].GetRowExpr(); rows != nil { // each column by itself
+	if rows := operands[0].GetRowExpr(); rows != nil { // rows are compared column by column
 		for i := range rows.Args {
 			var column []*sqltext.Node
 			for _, n := range operands {
@@ -88,7 +89,7 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 	kind := 0
 	var of uint32
 	for _, n := range operands {
-		if t := c.typeOf(n, at.queryLevel); conversionTargets[t] > kind && !isNow(n) {
+		if t := c.typeOf(n, at.queryLevel); conversionTargets[t] > kind && !isCurrentTime(n) {
 			kind, of = conversionTargets[t], t
 		}
 	}
@@ -98,9 +99,9 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 	for _, n := range operands {
 		switch {
 		case n.GetAConst() != nil, n.GetTypeCast() != nil &&
-			isConstantCast(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) &&
+			isConstantCast(n.GetTypeCast()), isCurrentTime(n), n.GetAExpr() != nil && isCurrentTime(n.GetAExpr().Lexpr) &&
 			c.cannotFail(n, at), kind == 1 && n.GetParamRef() != nil:
-		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.cannotFail(n, at):
+		case n.GetFuncCall() != nil && lastNamePart(n.GetFuncCall().Funcname) == "date_trunc" && c.cannotFail(n, at):
 		case c.typeOf(n, at.queryLevel) == of:
 		case !at.inSubquery && c.hasLocalColumn(n, at):
 			c.fromOutputMayFail = c.fromOutputMayFail || at.subqueryOutput
@@ -111,11 +112,12 @@ func (c *hardenedAnalysis) operandsCompareSafely(operands []*sqltext.Node, compa
 	return true
 }
 
-// unknownsCompareSafely tells the same of operands none of which is certain to be of a conversion target, though one
-// may be.
+// unknownsCompareSafely tells whether comparing operands needs no conversion that may fail, if no operand certainly has
+// a type of conversionTargets, though one may have.
 func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at exprContext) bool {
 	unknown := func(n *sqltext.Node) bool {
-		if c.certainTypeOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isNow(n) || isFoldedConstant(n) {
+		if c.certainTypeOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isCurrentTime(n) ||
+			isFoldedConstant(n) {
 			return false
 		}
 		return !c.defersComparison(n, at)
@@ -128,8 +130,8 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at ex
 	}
 	for _, operand := range operands {
 		switch {
-		case n == 0, n == 1 && unknown(operand): // nothing is converted to another operand's type
-		case operand.GetAConst() != nil, isNow(operand), isFoldedConstant(operand),
+		case n == 0, n == 1 && unknown(operand): // no operand is converted to another operand's type
+		case operand.GetAConst() != nil, isCurrentTime(operand), isFoldedConstant(operand),
 			slices.Contains(safelyConvertedTypes, c.certainTypeOf(operand, at)):
 		case operand.GetParamRef() != nil:
 			c.castsParams = true
@@ -142,7 +144,7 @@ func (c *hardenedAnalysis) unknownsCompareSafely(operands []*sqltext.Node, at ex
 	return true
 }
 
-// certainTypeOf is the type of an operand where it is certain, comparable or not; else 0.
+// certainTypeOf returns the type of an operand, if it is certain, whether or not its values can be compared; else 0.
 func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, at exprContext) uint32 {
 	if t := c.typeOf(n, at.queryLevel); t != 0 {
 		return t
@@ -153,27 +155,27 @@ func (c *hardenedAnalysis) certainTypeOf(n *sqltext.Node, at exprContext) uint32
 	return 0
 }
 
-// safelyConvertedTypes are types of which every value can be converted to any type that PostgreSQL compares it with.
+// safelyConvertedTypes are types whose values can all be converted to any type with which PostgreSQL compares them.
 var safelyConvertedTypes = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
 
-// defersComparison tells whether row security puts off a comparison because of this operand: its function is not
-// leak-proof and has a column that survives folding.
+// defersComparison tells whether row security delays a comparison because of this operand: the operand's function is
+// not leak-proof, and has a column that survives folding.
 func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) bool {
 	if at.inSubquery {
 		return false
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
-		name := lastName(x.FuncCall.Funcname)
-		// it may be a cast, which may do nothing (func_get_detail of parse_func.c)
+		name := lastNamePart(x.FuncCall.Funcname)
+		// the call may be a cast, which may do nothing (func_get_detail of parse_func.c)
 		if len(c.snap.TypesNamed("", name)) > 0 || len(c.snap.TypesNamed("pg_catalog", name)) > 0 {
 			return false
 		}
 		return !builtin.MayBeLeakproof(name) &&
-			(c.notFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldableOperand(n, at))
+			(c.isNotFoldable(n, at) || !c.isStrict(n, at.queryLevel) && c.hasNotFoldableOperand(n, at))
 	case *sqltext.Node_A_Expr:
-		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastName(x.AExpr.Name)) &&
-			c.notFoldable(n, at)
+		return x.AExpr.Kind == sqltext.AEXPR_OP && slices.Contains(leakyOperators, lastNamePart(x.AExpr.Name)) &&
+			c.isNotFoldable(n, at)
 	}
 	return false
 }
@@ -181,7 +183,7 @@ func (c *hardenedAnalysis) defersComparison(n *sqltext.Node, at exprContext) boo
 // leakyOperators are operators none of which is leak-proof, whatever the types are.
 var leakyOperators = []string{"+", "-", "*", "/", "%", "||", "->", "->>", "#>", "#>>"}
 
-// subLinkComparesSafely tells the same of a comparison with the rows of a sub-select.
+// subLinkComparesSafely tells whether a comparison with the rows of a sub-select needs no conversion that may fail.
 func (c *hardenedAnalysis) subLinkComparesSafely(s *sqltext.SubLink, at exprContext) bool {
 	if s.Testexpr == nil {
 		return true

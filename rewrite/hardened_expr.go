@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The walk follows an expression down to what may raise an error. Row security puts off the computation of an
+// The walk follows an expression down to the parts that may raise an error. Row security puts off the computation of an
 // expression that names a column of a table beside it.
 
 // walkNodes calls f for a node and, where f returns true, for the nodes inside.
@@ -17,7 +17,7 @@ func (c *hardenedAnalysis) walkNodes(n *sqltext.Node, f func(*sqltext.Node) bool
 	if n == nil || !f(n) {
 		return
 	}
-	if c.nodeVisits++; c.nodeVisits > maxNodeVisits { // each part of a long expression is walked again
+	if c.nodeVisits++; c.nodeVisits > maxNodeVisits { // each part of a long expression is walked several times
 		c.harden("it is too long to be followed")
 		return
 	}
@@ -31,9 +31,9 @@ var harmlessKinds = []string{
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
-// expr visits an expression. It tells whether the expression names a column of a table of its own query, outside of
+// visitExpr visits an expression, and tells whether it names a column of a table of its own query outside of
 // sub-selects.
-func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
+func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, at exprContext) (own bool) {
 	if n.GetNode() == nil || c.reason != "" || slices.Contains(c.leakSafe, n) {
 		return false
 	}
@@ -43,7 +43,7 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 		if !at.shownRowsOnly && !c.subLinkComparesSafely(x.SubLink, at) {
 			c.harden("it compares with what may have to be converted first")
 		}
-		c.expr(x.SubLink.Testexpr, at)
+		c.visitExpr(x.SubLink.Testexpr, at)
 		c.visitSubLink(x.SubLink, at)
 		return false
 	case *sqltext.Node_ColumnRef:
@@ -62,14 +62,15 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 			isStar(n) && (at.hasMergedColumns || slices.ContainsFunc(at.items,
 				func(i *levelItem) bool { return i.table != nil && c.hasComputedColumn(i) })))
 		if !m.known && at.parent != nil || m.outer && m.computed {
-			c.subLinkReadsOutput, c.fromOutputMayFail = true, c.fromOutputMayFail || m.ofTable
+			c.subqueryReadsOutput, c.fromOutputMayFail = true, c.fromOutputMayFail || m.ofTable
 		}
 	case *sqltext.Node_FuncCall:
 		if !c.isCatalogCall(x.FuncCall) {
 			c.harden("it calls a function that is not PostgreSQL's own")
 			return false
 		}
-		if name := lastName(x.FuncCall.Funcname); !at.shownRowsOnly && len(x.FuncCall.Args) > 1 && name != "starts_with" &&
+		if name := lastNamePart(x.FuncCall.Funcname); !at.shownRowsOnly && len(x.FuncCall.Args) > 1 &&
+			name != "starts_with" &&
 			builtin.MayBeLeakproof(name) {
 			c.harden("it calls a function that is leak-proof, the arguments of which may have to be converted first")
 		}
@@ -88,7 +89,7 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 			return false
 		}
 	}
-	sqltext.Children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
+	sqltext.Children(n, func(child *sqltext.Node) { own = c.visitExpr(child, at) || own })
 	kind := sqltext.Kind(n)
 	passes := own && (n.GetColumnRef() != nil || c.isStrict(n, at.queryLevel)) || c.hasNotFoldableOperand(n, at)
 	own = own && c.survivesFolding(n, at)
@@ -99,7 +100,7 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 		switch {
 		case kind == "A_Indices": // see checkSubscripts
 		case kind == "A_ArrayExpr" && !at.shownRowsOnly:
-			// PostgreSQL takes it for leak-proof, whatever its elements are (contain_leaked_vars)
+			// PostgreSQL considers an array constructor leak-proof, whatever its elements are (contain_leaked_vars)
 			c.harden("it may make an array of arrays")
 		case at.inSubquery:
 			c.harden("a sub-select computes what may fail: " + kind)
@@ -113,62 +114,62 @@ func (c *hardenedAnalysis) expr(n *sqltext.Node, at exprContext) (own bool) {
 	return passes
 }
 
-// checkOperators wants all operators of a name to be PostgreSQL's own, or of known extensions. BETWEEN and its like use
-// those of comparison.
+// checkOperators hardens the plan unless all operators with a name belong to PostgreSQL or to known extensions. BETWEEN
+// and its like use comparison operators.
 func (c *hardenedAnalysis) checkOperators(name []*sqltext.Node) {
-	names := []string{lastName(name)}
+	names := []string{lastNamePart(name)}
 	if len(name) > 0 && strings.Trim(names[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ ") == "" {
 		names = comparisonOperators
 	}
 	for _, n := range names {
 		if slices.ContainsFunc(c.snap.OperatorsNamed("", n),
-			func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+			func(o *catalog.Operator) bool { return !isKnownExtension(o.Extension) }) {
 			c.harden("it uses an operator that is not PostgreSQL's own")
 		}
 	}
 }
 
-func lastName(names []*sqltext.Node) string {
+func lastNamePart(names []*sqltext.Node) string {
 	if len(names) == 0 {
 		return ""
 	}
 	return names[len(names)-1].GetString_().GetSval()
 }
 
-// isCatalogCall tells whether a call can only mean a function of pg_catalog, or of known extensions, which nobody has
-// replaced.
+// isCatalogCall tells whether a call can only mean a function of pg_catalog or of known extensions, with no function of
+// another role in its place.
 func (c *hardenedAnalysis) isCatalogCall(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}
 	return schema != "" || !slices.ContainsFunc(c.snap.FunctionsNamed("", name),
-		func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.MayBeReplaced })
+		func(f *catalog.Function) bool { return !isKnownExtension(f.Extension) || f.MayBeReplaced })
 }
 
-// visitSubLink visits a sub-select of an expression. In an output of shown rows it runs for those; elsewhere whenever
-// an expression needs it.
+// visitSubLink visits a sub-select in an expression. In an output it runs for shown rows only; elsewhere it runs
+// whenever an expression needs it.
 func (c *hardenedAnalysis) visitSubLink(s *sqltext.SubLink, at exprContext) {
 	query := s.GetSubselect().GetSelectStmt()
 	if at.shownRowsOnly && !at.inSubquery {
-		c.query(query, at.queryLevel, true, false)
+		c.visitQuery(query, at.queryLevel, true, false)
 		return
 	}
 	switch {
 	case s.SubLinkType == sqltext.EXPR_SUBLINK &&
-		!(query != nil && (returnsOneRow(query) && c.aggregateIsLocal(query, at.queryLevel) || hasLimitOne(query))):
+		!(query != nil && (returnsOneRow(query) && c.hasOwnAggregate(query, at.queryLevel) || hasLimitOne(query))):
 		c.harden("a sub-select that is compared with may have several rows")
 		return
-	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // its elements may be arrays, and it may be too large
+	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // the array's elements may be arrays, and it may become too large
 		c.harden("a sub-select makes an array")
 		return
 	}
-	c.query(query, at.queryLevel, false, true)
+	c.visitQuery(query, at.queryLevel, false, true)
 }
 
-// aggregateIsLocal tells whether the aggregate of a SELECT is its own: one over outer columns alone belongs to the
-// outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
-func (c *hardenedAnalysis) aggregateIsLocal(s *sqltext.SelectStmt, parent *queryLevel) bool {
+// hasOwnAggregate tells whether the aggregate in a SELECT belongs to that SELECT: an aggregate over outer columns alone
+// belongs to the outer query (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
+func (c *hardenedAnalysis) hasOwnAggregate(s *sqltext.SelectStmt, parent *queryLevel) bool {
 	own, outer := false, false
 	f := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
 	for _, arg := range slices.Concat(f.GetArgs(), f.GetAggOrder(), []*sqltext.Node{f.GetAggFilter()}) {
@@ -184,14 +185,14 @@ func (c *hardenedAnalysis) aggregateIsLocal(s *sqltext.SelectStmt, parent *query
 	return own || !outer
 }
 
-// hasLimitOne tells whether LIMIT lets a SELECT return one row at most.
+// hasLimitOne tells whether a SELECT returns at most one row because of its LIMIT.
 func hasLimitOne(s *sqltext.SelectStmt) bool {
 	n := s.GetLimitCount().GetAConst().GetIval()
 	return n != nil && n.Ival <= 1 && s.LimitOption == sqltext.LIMIT_OPTION_COUNT
 }
 
-// isKnownType tells whether a type is PostgreSQL's own, an enum, or one of a known extension: a cast to it runs no
-// function of the owner.
+// isKnownType tells whether a type belongs to PostgreSQL or to a known extension, or is an enum: then a cast to it runs
+// no function of the owner.
 func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {
@@ -202,6 +203,6 @@ func (c *hardenedAnalysis) isKnownType(t *sqltext.TypeName) bool {
 	}
 	found := c.snap.TypesNamed(schema, name)
 	return len(found) > 0 && !slices.ContainsFunc(found, func(t *catalog.Type) bool {
-		return t.Kind != 'e' && !(t.Kind == 'b' && knownExtension(t.Extension))
+		return t.Kind != 'e' && !(t.Kind == 'b' && isKnownExtension(t.Extension))
 	})
 }

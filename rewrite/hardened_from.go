@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// An item of FROM belongs to this query, is LATERAL, or is joined by names of columns, which are compared.
+// The functions below visit the items of FROM. An item belongs to its query, may be LATERAL, and may be joined by the
+// names of columns, which PostgreSQL compares.
 
 func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 	switch n := n.GetNode().(type) {
@@ -16,7 +17,7 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 		c.fromHasSubqueryColumn = c.fromHasSubqueryColumn ||
 			ref != nil && ref.relation != nil && hasVirtualColumn(ref.relation)
 		switch {
-		case ref == nil: // a WITH query
+		case ref == nil: // the name means a WITH query
 			if at.inSubquery {
 				c.harden("a sub-select reads a WITH query")
 			}
@@ -40,78 +41,79 @@ func (c *hardenedAnalysis) from(n *sqltext.Node, at exprContext) {
 		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
 			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE ||
 				query.GetWithClause() != nil || query.GetWhereClause() != nil {
-				c.query(query, at.queryLevel, false, at.inSubquery)
+				c.visitQuery(query, at.queryLevel, false, at.inSubquery)
 				return
 			}
-			// It reads no relation: it computes its outputs of the columns beside it.
+			// The function reads no relation: it computes its outputs from the columns of items beside it.
 			at.subqueryOutput = true
 			for _, list := range [][]*sqltext.Node{
 				query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(),
 				query.GetDistinctClause(), query.GetWindowClause(), {
 					query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
 				for _, n := range list {
-					c.expr(n, at)
+					c.visitExpr(n, at)
 				}
 			}
 			return
 		}
-		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.inSubquery)
+		c.visitQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.inSubquery)
 	case *sqltext.Node_JoinExpr:
-		// LATERAL could name what the alias hides
+		// a LATERAL item could name what the alias hides
 		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) {
 			c.harden("LATERAL in a join with an alias")
 			return
 		}
 		c.from(n.JoinExpr.Larg, at)
 		c.from(n.JoinExpr.Rarg, at)
-		// A join's condition sees its two sides. The other items of FROM count as those of an outer query.
+		// The condition of a join sees the two sides of the join. The other items of FROM count as items of an outer query.
 		sides, left, right := &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}, &queryLevel{parent: at.parent}
 		c.addItems(n.JoinExpr.Larg, sides)
 		of := len(sides.items)
 		left.hasMergedColumns, sides.hasMergedColumns = sides.hasMergedColumns, false
-		c.addItems(n.JoinExpr.Rarg, sides) // the right side may see the left one
+		c.addItems(n.JoinExpr.Rarg, sides) // the right side may name columns of the left side
 		right.hasMergedColumns = sides.hasMergedColumns
 		for i, item := range sides.items {
 			if i < of {
-				left.add(item)
+				left.addItem(item)
 			} else {
-				right.add(item)
+				right.addItem(item)
 			}
 		}
 		c.checkUsing(n.JoinExpr, left, right, at.inSubquery)
 		sides.hasMergedColumns = left.hasMergedColumns || right.hasMergedColumns || n.JoinExpr.IsNatural ||
 			len(n.JoinExpr.UsingClause) > 0
 		at.queryLevel = sides
-		c.expr(n.JoinExpr.Quals, at)
+		c.visitExpr(n.JoinExpr.Quals, at)
 	case *sqltext.Node_RangeFunction:
-		c.rangeFunctions(n.RangeFunction, at)
+		c.visitRangeFunctions(n.RangeFunction, at)
 	default:
 		c.harden("it has a function in FROM")
 	}
 }
 
-// rangeFunctions visits functions in FROM. PostgreSQL runs them for rows that are shown, with arguments computed of
-// those.
-func (c *hardenedAnalysis) rangeFunctions(f *sqltext.RangeFunction, at exprContext) {
+// visitRangeFunctions visits functions in FROM. PostgreSQL runs them for rows that are shown, with arguments computed
+// from such rows.
+func (c *hardenedAnalysis) visitRangeFunctions(f *sqltext.RangeFunction, at exprContext) {
 	for _, n := range f.Functions {
 		call := n.GetList().GetItems()[0].GetFuncCall()
 		switch {
 		case call == nil || !c.isCatalogCall(call):
 			c.harden("it has a function in FROM")
-		case at.inSubquery && lastName(call.Funcname) != "unnest":
+		case at.inSubquery && lastNamePart(call.Funcname) != "unnest":
 			c.harden("a sub-select runs a function in FROM")
 		}
 		if !at.inSubquery {
 			at.shownRowsOnly = true
 		}
 		for _, arg := range call.GetArgs() {
-			c.expr(arg, at)
+			c.visitExpr(arg, at)
 		}
 	}
 }
 
-// tableKinds are the kinds of relations that are read as tables are. A view of ours over a materialized view or a
-// foreign table is a security barrier. What a foreign server makes of a condition is its own matter.
+// tableKinds are the kinds of relations that PostgreSQL reads as it reads tables. A view of pgconsent over a
+// materialized view or a foreign table is a security barrier. How a foreign server evaluates a condition is not
+// checked.
 var tableKinds = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
 
 // hasLateral tells whether an item of FROM may name the items beside it.
@@ -127,7 +129,7 @@ func hasLateral(n *sqltext.Node) bool {
 	return true
 }
 
-// checkUsing looks at columns that a join compares by their names.
+// checkUsing checks the columns that a join compares by their names.
 func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLevel, inSubquery bool) {
 	switch {
 	case !inSubquery && left.allTables() && right.allTables() && !(j.IsNatural && c.haveArraysOfOneName(left, right)):
@@ -151,7 +153,8 @@ func (c *hardenedAnalysis) checkUsing(j *sqltext.JoinExpr, left, right *queryLev
 	}
 }
 
-// haveArraysOfOneName tells whether two sides have columns of one name that are arrays of different types.
+// haveArraysOfOneName tells whether both sides of a join have a column of the same name, and these are arrays of
+// different types.
 func (c *hardenedAnalysis) haveArraysOfOneName(left, right *queryLevel) bool {
 	for _, l := range left.items {
 		for _, column := range l.table.Columns {

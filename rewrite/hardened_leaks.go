@@ -6,12 +6,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL puts off what is computed of a row until row security has let the row through, unless it takes the
-// function for leak-proof. It looks for columns among the arguments of functions that are not (contain_leaked_vars of
-// clauses.c). It finds no column where a placeholder stands for a value: where an array is converted element by
-// element, or CASE compares one value with several. And some operators are leak-proof although they can fail.
+// PostgreSQL computes an expression over a row only after row security has let the row through, unless it considers the
+// expression's functions leak-proof. For that it looks for columns among the arguments of functions that are not
+// leak-proof (contain_leaked_vars of clauses.c). It finds no column where a placeholder stands for a value: where an
+// array is converted element by element, or CASE compares one value with several. And some operators are leak-proof
+// although they can fail.
 
-// checkFalseLeakproof looks for such expressions.
+// checkFalseLeakproof looks for expressions that PostgreSQL considers leak-proof although they can fail.
 func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_TypeCast:
@@ -38,7 +39,7 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) 
 				c.harden("it subscripts what may be no array")
 			}
 		}
-	// they cost nothing, so that the planner puts them first; and there is a largest one
+	// rows of such comparisons cost nothing, so that the planner evaluates them first; and their size is bounded
 	case *sqltext.Node_A_ArrayExpr, *sqltext.Node_RowExpr:
 		columns := 0
 		c.walkNodes(n, func(n *sqltext.Node) bool {
@@ -57,8 +58,8 @@ func (c *hardenedAnalysis) checkFalseLeakproof(n *sqltext.Node, at exprContext) 
 	}
 }
 
-// checkSubscripts looks at the subscripts of an array, which PostgreSQL converts to integers by assignment casts. The
-// fetch of an element is leak-proof.
+// checkSubscripts checks the subscripts of an array, which PostgreSQL converts to integers by assignment casts. It
+// considers fetching an element leak-proof.
 func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, at exprContext) {
 	for _, n := range []*sqltext.Node{i.Lidx, i.Uidx} {
 		switch t := c.typeOf(n, at.queryLevel); {
@@ -74,16 +75,16 @@ func (c *hardenedAnalysis) checkSubscripts(i *sqltext.A_Indices, at exprContext)
 	}
 }
 
-// maxLargeColumns is how many columns that may be large may become one value in a condition: PostgreSQL makes no value
-// of 1 GB. (Texts of more than 256 MB are not covered at all.)
+// maxLargeColumns is how many columns with possibly large values a condition may join into one value: PostgreSQL makes
+// no value of 1 GB. (Texts of more than 256 MB are not covered.)
 const maxLargeColumns = 3
 
-// countLargeValues is how many large values a column may be made of.
+// countLargeValues returns of how many large values a column may be made.
 func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, at *queryLevel) int {
 	switch m := c.resolveColumn(ref, at); {
 	case m.ofTable && m.known && !m.computed && m.rawOID == 0, m.rawOID == scalarType:
 		return 1
-	case m.rawOID == 0: // a row, or an output of a query in FROM
+	case m.rawOID == 0: // the column is a row, or an output of a query in FROM
 		return maxLargeColumns + 1
 	case slices.Contains(smallTypes, m.rawOID):
 		return 0
@@ -91,7 +92,7 @@ func (c *hardenedAnalysis) countLargeValues(ref *sqltext.ColumnRef, at *queryLev
 	return 1
 }
 
-// smallTypes are types without large values.
+// smallTypes are the types without large values.
 var smallTypes = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186,
 	1266, 1700, 2950}
 
@@ -103,7 +104,7 @@ func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		// an array with a NULL is not NULL
+		// an array that contains NULL is not NULL itself
 		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE ||
 			x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" &&
 			name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at))
@@ -112,8 +113,8 @@ func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
 	case *sqltext.Node_A_Indirection:
 		return x.AIndirection.GetArg().GetColumnRef() != nil
 	case *sqltext.Node_FuncCall:
-		return slices.Contains(strictFunctions, lastName(x.FuncCall.Funcname)) && c.isCatalogCall(x.FuncCall)
-	case *sqltext.Node_List, *sqltext.Node_CaseWhen: // operands
+		return slices.Contains(strictFunctions, lastNamePart(x.FuncCall.Funcname)) && c.isCatalogCall(x.FuncCall)
+	case *sqltext.Node_List, *sqltext.Node_CaseWhen: // these nodes only hold the operands of others
 		return true
 	}
 	return false
@@ -122,7 +123,7 @@ func (c *hardenedAnalysis) isStrict(n *sqltext.Node, at *queryLevel) bool {
 // survivesFolding tells whether the computation of an expression itself has a column in it, whatever is folded, where
 // one of its parts has one.
 func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool {
-	all := func(values []*sqltext.Node) bool { // each value may have to be converted
+	all := func(values []*sqltext.Node) bool { // PostgreSQL may convert each value by itself
 		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool {
 			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasLocalColumn(n, at)
 		})
@@ -143,20 +144,20 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, at exprContext) bool
 			return true
 		}
 		return c.hasNotFoldableOperand(n, at)
-	case *sqltext.Node_A_Expr: // a NULL operand does not make these NULL
+	case *sqltext.Node_A_Expr: // these expressions are not NULL if an operand is NULL
 		switch x.AExpr.Kind {
 		case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
-			return c.notFoldable(x.AExpr.Lexpr, at) || c.notFoldable(x.AExpr.Rexpr, at)
+			return c.isNotFoldable(x.AExpr.Lexpr, at) || c.isNotFoldable(x.AExpr.Rexpr, at)
 		}
 	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
 		survives := false
-		sqltext.Children(n, func(child *sqltext.Node) { survives = survives || c.notFoldable(child, at) })
+		sqltext.Children(n, func(child *sqltext.Node) { survives = survives || c.isNotFoldable(child, at) })
 		return survives
 	}
 	return true
 }
 
-// strictFunctions are common functions of PostgreSQL. All functions of each name are STRICT.
+// strictFunctions are common functions of PostgreSQL whose overloads are all STRICT.
 var strictFunctions = []string{
 	"lower", "upper", "initcap", "length", "char_length", "character_length", "octet_length", "bit_length", "substr",
 	"substring", "left", "right", "btrim", "ltrim", "rtrim", "replace", "split_part", "strpos", "position", "repeat",
@@ -172,29 +173,29 @@ var strictFunctions = []string{
 	"array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
 }
 
-// notFoldable tells whether an operand names a column of a table of this query that survives folding: no operand beside
-// the column can be NULL.
-func (c *hardenedAnalysis) notFoldable(n *sqltext.Node, at exprContext) bool {
+// isNotFoldable tells whether an operand names a column of a table of this query that survives folding, since no
+// operand beside the column can be NULL.
+func (c *hardenedAnalysis) isNotFoldable(n *sqltext.Node, at exprContext) bool {
 	if ref := n.GetColumnRef(); ref != nil {
 		m := c.resolveColumn(ref, at.queryLevel)
 		return m.localColumn && m.notFoldable
 	}
-	return c.operandSurvivesFolding(n, at.queryLevel, func(n *sqltext.Node) (counts, survives bool) {
-		counts = c.notFoldable(n, at)
+	return c.someOperandSurvives(n, at.queryLevel, func(n *sqltext.Node) (counts, survives bool) {
+		counts = c.isNotFoldable(n, at)
 		return counts, counts
 	})
 }
 
-// operandSurvivesFolding tells whether a strict expression has an operand that counts, and none that may be NULL when
-// constants are folded.
-func (c *hardenedAnalysis) operandSurvivesFolding(n *sqltext.Node, at *queryLevel,
+// someOperandSurvives tells whether a strict expression has an operand that counts, and no operand that constant
+// folding may make NULL.
+func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, at *queryLevel,
 	operand func(*sqltext.Node) (counts, survives bool)) bool {
 	if !c.isStrict(n, at) {
 		return false
 	}
 	found, all := false, true
 	sqltext.Children(n, func(child *sqltext.Node) {
-		// a name or a value that is not NULL
+		// the node is a name, or a value that is not NULL
 		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return
 		}
@@ -204,18 +205,20 @@ func (c *hardenedAnalysis) operandSurvivesFolding(n *sqltext.Node, at *queryLeve
 	return found && all
 }
 
-// hasNotFoldableOperand tells whether a call has an operand that is notFoldable. Of CASE and COALESCE the first one
-// must be.
+// hasNotFoldableOperand tells whether a call has an operand that is not foldable. For CASE and COALESCE it must be the
+// first operand.
 func (c *hardenedAnalysis) hasNotFoldableOperand(n *sqltext.Node, at exprContext) bool {
-	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.notFoldable(n, at) })
+	return c.hasOperand(n, func(n *sqltext.Node) bool { return c.isNotFoldable(n, at) })
 }
 
-// hasOperand tells the same of operands for which survives is true.
+// hasOperand tells whether a call has an operand for which survives is true. For CASE and COALESCE it must be the first
+// operand.
 func (c *hardenedAnalysis) hasOperand(n *sqltext.Node, survives func(*sqltext.Node) bool) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
-		switch lastName(x.FuncCall.Funcname) {
-		case "elem_contained_by_range", "range_contains_elem": // as of 17 PostgreSQL folds them with a constant range
+		switch lastNamePart(x.FuncCall.Funcname) {
+		// as of 17, PostgreSQL folds these functions if the range is constant
+		case "elem_contained_by_range", "range_contains_elem":
 			return false
 		}
 		return c.isCatalogCall(x.FuncCall) && slices.ContainsFunc(x.FuncCall.Args, survives)
@@ -228,14 +231,14 @@ func (c *hardenedAnalysis) hasOperand(n *sqltext.Node, survives func(*sqltext.No
 		if x.CaseExpr.Arg == nil {
 			return survives(when)
 		}
-		// folding drops WHEN NULL, and with the last of them the value of CASE
+		// folding removes branches with WHEN NULL, and with the last branch the value that CASE compares
 		return survives(x.CaseExpr.Arg) && (survives(when) || when.GetAConst() != nil && !when.GetAConst().Isnull)
 	}
 	return false
 }
 
-// overflowingTypes are the types of circles and segments. Their comparison operators compute, may overflow, and are
-// leak-proof.
+// overflowingTypes are the types circle and lseg. Their comparison operators compute lengths, which may overflow, and
+// are marked leak-proof.
 var overflowingTypes = []uint32{718, 601}
 
 // isArrayTypeName tells whether a type is an array type, or a domain over one.
@@ -259,8 +262,8 @@ func (c *hardenedAnalysis) isArrayTypeName(t *sqltext.TypeName) bool {
 	return len(found) == 0
 }
 
-// isPlainArray tells whether an expression is ARRAY[...], and none of its elements is an array: PostgreSQL converts
-// each element by itself.
+// isPlainArray tells whether an expression is ARRAY[...] without an array among its elements: PostgreSQL converts each
+// element separately.
 func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, at exprContext) bool {
 	return n.GetAArrayExpr() != nil && !slices.ContainsFunc(n.GetAArrayExpr().Elements, func(n *sqltext.Node) bool {
 		return !isUntypedConstant(n) && n.GetParamRef() == nil &&
@@ -268,7 +271,7 @@ func (c *hardenedAnalysis) isPlainArray(n *sqltext.Node, at exprContext) bool {
 	})
 }
 
-// checkArrayChoice wants values of which one is chosen to be of one type, or not to be arrays.
+// checkArrayChoice hardens the plan unless values of which one is chosen have one type, or are no arrays.
 func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, at exprContext) {
 	n, array, same := 0, false, true
 	var of uint32
@@ -285,11 +288,11 @@ func (c *hardenedAnalysis) checkArrayChoice(values []*sqltext.Node, at exprConte
 	}
 }
 
-// scalarType stands for any type that is no array type.
+// scalarType stands for any type that is not an array type.
 const scalarType = ^uint32(0)
 
-// rawTypeOf is the type of an expression, where it is certain, comparable or not. It is scalarType where that is all
-// that is certain, else 0.
+// rawTypeOf returns the type of an expression if it is certain, whether or not its values can be compared. It returns
+// scalarType if only that is certain, else 0.
 func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	if ref := n.GetColumnRef(); ref != nil {
 		return c.resolveColumn(ref, at).rawOID
@@ -303,7 +306,7 @@ func (c *hardenedAnalysis) rawTypeOf(n *sqltext.Node, at *queryLevel) uint32 {
 	return 0
 }
 
-// isScalar tells whether an expression is certain to be no array.
+// isScalar tells whether an expression is certainly no array.
 func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, at) })
@@ -338,7 +341,7 @@ func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
 	case *sqltext.Node_SubLink:
 		return x.SubLink.SubLinkType == sqltext.EXISTS_SUBLINK || x.SubLink.SubLinkType == sqltext.ANY_SUBLINK
 	case *sqltext.Node_FuncCall:
-		name := lastName(x.FuncCall.Funcname)
+		name := lastNamePart(x.FuncCall.Funcname)
 		if !c.isCatalogCall(x.FuncCall) {
 			return false
 		}
@@ -353,7 +356,7 @@ func (c *hardenedAnalysis) isScalar(n *sqltext.Node, at *queryLevel) bool {
 	return false
 }
 
-// scalarFunctions are common functions that return no arrays. Of others that is not certain.
+// scalarFunctions are common functions whose results are no arrays. For other functions that is not certain.
 var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length",
 	"round",
 	"floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim",
@@ -365,22 +368,22 @@ var scalarFunctions = []string{"count", "sum", "avg", "date_trunc", "date_part",
 	"similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace",
 	"jsonb_object_agg", "json_object_agg"}
 
-// isNoRange tells whether the argument of lower or upper is certain to be no range, whose bounds may be arrays.
+// isNoRange tells whether the argument of lower or upper is certainly no range, whose bounds may be arrays.
 func (c *hardenedAnalysis) isNoRange(n *sqltext.Node, at *queryLevel) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
-		name := lastName(x.FuncCall.Funcname)
+		name := lastNamePart(x.FuncCall.Funcname)
 		return c.isCatalogCall(x.FuncCall) &&
 			slices.Contains(append([]string{"lower", "upper"}, scalarFunctions...), name) && c.isScalar(n, at)
 	case *sqltext.Node_A_Expr:
-		if lastName(x.AExpr.Name) == "||" {
+		if lastNamePart(x.AExpr.Name) == "||" {
 			return true
 		}
 	}
 	return slices.Contains([]uint32{25, 1042, 1043}, c.rawTypeOf(n, at))
 }
 
-// firstArgTypeFunctions are functions whose results have the type of their first argument.
+// firstArgTypeFunctions are the functions whose result has the type of their first argument.
 var firstArgTypeFunctions = []string{"max", "min", "lag", "lead", "first_value", "last_value", "nth_value", "nullif"}
 
 // isArrayType tells whether a type is an array type.
@@ -389,12 +392,12 @@ func (c *hardenedAnalysis) isArrayType(oid uint32) bool {
 	return t == nil || t.Element != 0
 }
 
-// mayConvertArrays tells whether two columns that become one may be arrays of different types.
+// mayConvertArrays tells whether two columns that are merged into one may be arrays of different types.
 func (c *hardenedAnalysis) mayConvertArrays(a, b uint32) bool {
 	return (a != b || a == 0) && (a != scalarType && c.isArrayType(a) || b != scalarType && c.isArrayType(b))
 }
 
-// checkSetOperation looks at the columns of a set operation in FROM, or in a WITH query.
+// checkSetOperation checks the columns of a set operation in FROM, or in a WITH query.
 func (c *hardenedAnalysis) checkSetOperation(s *sqltext.SelectStmt, parent *queryLevel) {
 	left, right := c.outputsOf(s.Larg, parent, ""), c.outputsOf(s.Rarg, parent, "")
 	if left == nil || len(left) != len(right) {
@@ -414,9 +417,9 @@ func isUntypedConstant(n *sqltext.Node) bool {
 	return c != nil && (c.Isnull || c.GetSval() != nil)
 }
 
-// typeOfNow is the type of the current time or date; 0 for other expressions.
-func typeOfNow(n *sqltext.Node) uint32 {
-	if !isNow(n) {
+// typeOfCurrentTime returns the type of the current time or date; 0 for other expressions.
+func typeOfCurrentTime(n *sqltext.Node) uint32 {
+	if !isCurrentTime(n) {
 		return 0
 	}
 	switch n.GetSqlvalueFunction().GetOp() {
@@ -447,7 +450,7 @@ func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, at exprContext)
 			numbers = append(numbers, k)
 			continue
 		}
-		t := typeOfNow(value)
+		t := typeOfCurrentTime(value)
 		if t == 0 {
 			t = c.typeOf(value, at.queryLevel)
 		}
@@ -474,7 +477,7 @@ func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, at exprContext)
 			return false
 		}
 	}
-	// of the types that PlainParameter allows, PostgreSQL converts values of these
+	// of the types that IsPlainParameterType allows, PostgreSQL converts values of these types
 	if params && n > 0 && (of == 1184 && c.readsWithoutRowSecurity() || of == 0 || of == 1082 || of == 1114 ||
 		conversionTargets[of] == 2) {
 		c.castsParams = true
@@ -482,8 +485,8 @@ func (c *hardenedAnalysis) becomeOneType(values []*sqltext.Node, at exprContext)
 	return true
 }
 
-// readsWithoutRowSecurity tells whether it reads a relation without row security. There a hardened plan alone does not
-// put the rule first (see findFences).
+// readsWithoutRowSecurity tells whether the statement reads a relation without row security. There a hardened plan
+// alone does not make PostgreSQL check the rule first (see findFences).
 func (c *hardenedAnalysis) readsWithoutRowSecurity() bool {
 	return slices.ContainsFunc(c.references,
 		func(ref *reference) bool { return ref.fragment != nil && ref.fragment.lacksRowSecurity })
@@ -493,31 +496,33 @@ func isFloatType(t uint32) bool { return t == 700 || t == 701 }
 
 func isIntegerType(t uint32) bool { return t == 20 || t == 21 || t == 23 }
 
-// arrayComparesSafely tells the same of a comparison with the elements of an array.
+// arrayComparesSafely tells whether a comparison with the elements of an array needs no conversion that may fail.
 func (c *hardenedAnalysis) arrayComparesSafely(x *sqltext.A_Expr, at exprContext) bool {
 	if array := x.Rexpr.GetAArrayExpr(); array != nil {
 		return c.becomeOneType(append(slices.Clone(array.Elements), x.Lexpr), at) && !c.becomesFloatArray(array, x.Lexpr, at)
 	}
 	left := c.typeOf(x.Lexpr, at.queryLevel)
-	if now := typeOfNow(x.Lexpr); now != 0 {
+	if now := typeOfCurrentTime(x.Lexpr); now != 0 {
 		left = now
 	}
 	switch {
 	case x.Rexpr.GetParamRef() != nil:
-		// of the array types that PlainParameter allows, PostgreSQL converts these
+		// of the array types that IsPlainParameterType allows, PostgreSQL converts these
 		c.castsParams = c.castsParams || conversionTargets[left] == 2 || left == 0 && c.certainTypeOf(x.Lexpr, at) == 0
 		return true
 	case isUntypedConstant(x.Rexpr):
 		return true
-	case left != 0 && conversionTargets[left] == 0 && left != 1082: // no array is converted to an array of these
+	// PostgreSQL converts no array to an array of these types
+	case left != 0 && conversionTargets[left] == 0 && left != 1082:
 		return true
 	}
 	element := c.elementTypeOf(x.Rexpr, at)
 	return element != 0 && element == left
 }
 
-// becomesFloatArray tells whether ARRAY[...] may be one of numeric, because of a constant with decimals, that the
-// comparison converts to floating point. The elements become one type before PostgreSQL looks at the other operand.
+// becomesFloatArray tells whether ARRAY[...] may become an array of numeric, because of a constant with decimals, and
+// the comparison then converts it to floating point. The elements become one type before PostgreSQL looks at the other
+// operand.
 func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *sqltext.Node, at exprContext) bool {
 	numeric, float, other := false, false, false
 	for _, n := range array.Elements {
@@ -536,7 +541,7 @@ func (c *hardenedAnalysis) becomesFloatArray(array *sqltext.A_ArrayExpr, left *s
 	return !isUntypedConstant(left) && left.GetAConst() == nil && (t == 0 || isFloatType(t))
 }
 
-// elementTypeOf is the type of an array's elements; 0: it is not certain.
+// elementTypeOf returns the type of an array's elements; 0: it is not certain.
 func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, at exprContext) uint32 {
 	var oid uint32
 	switch x := n.GetNode().(type) {
@@ -555,8 +560,8 @@ func (c *hardenedAnalysis) elementTypeOf(n *sqltext.Node, at exprContext) uint32
 	return 0
 }
 
-// namesLocalColumn tells whether an operand names a column of this query anywhere: PostgreSQL looks for that as it
-// parses.
+// namesLocalColumn tells whether an operand names a column of this query, at any depth, as PostgreSQL itself looks for
+// one when it parses.
 func (c *hardenedAnalysis) namesLocalColumn(n *sqltext.Node, at exprContext) (found bool) {
 	c.walkNodes(n, func(n *sqltext.Node) bool {
 		if ref := n.GetColumnRef(); ref != nil {

@@ -11,7 +11,7 @@ import (
 // What may compare with something that fails, or is drawn, and says nothing of the row, gets a hardened plan, at every
 // place where the server may come by it for a hidden row; and the everyday statements are not.
 func TestHardenedPlans(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	for _, c := range []struct{ sql, want string }{
 		// everyday statements
 		{"SELECT title FROM memories WHERE id = $1", ""},
@@ -413,12 +413,12 @@ func TestHardenedPlans(t *testing.T) {
 // A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof: what asks for it is
 // given a hardened plan wherever that may come before the rule, and what shows it is not.
 func TestHardenedPlansForVirtualColumns(t *testing.T) {
-	rewriter(t, RLS)
+	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	title := memories.Column("title")
 	title.Virtual = true
 	defer func() { title.Virtual = false }()
-	r := New(fixture.snap, fixture.pol, RLS)
+	r := New(fixture.snap, fixture.pol, RowSecurityMode)
 	for sql, wantHardened := range map[string]bool{
 		"SELECT title, lower(title), (SELECT count(*) FROM notes) FROM memories WHERE body = 'a' ORDER BY title, id LIMIT 5": false,
 		"SELECT * FROM memories": false,
@@ -466,7 +466,7 @@ func TestHardenedPlansForVirtualColumns(t *testing.T) {
 
 // What the signed path takes cannot fail, and is planned as PostgreSQL plans.
 func TestTheSignedPathNeedsNoHardening(t *testing.T) {
-	result, refused := rewriter(t, AlwaysSigned).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
+	result, refused := rewriter(t, AlwaysSignedMode).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
 		t.Errorf("%+v %v", result, refused)
 	}
@@ -475,7 +475,7 @@ func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 // How statements are planned is said by SET alone, in front of which the settings of a hardened plan stand anew: not by a call
 // that a statement makes before what it runs is planned.
 func TestPlansAreNotSetOnTheWay(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	for _, sql := range []string{
 		"EXECUTE p (length(set_config('plan_cache_mode', 'force_generic_plan', false)))", "EXECUTE p (set_config('TimeZone', 'UTC', false))",
 		"SELECT set_config('plan_cache_mode', 'force_generic_plan', false)",
@@ -497,7 +497,7 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 // What reads a table with circles or segments, of which comparisons compute, gets a hardened plan, whatever they are
 // part of.
 func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
-	r, _ := altered(t, RLS, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
+	r, _ := altered(t, RowSecurityMode, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[];
 		ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
 	for table, wantHardened := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
@@ -510,7 +510,7 @@ func TestHardenedPlansForCirclesAndSegments(t *testing.T) {
 
 // Slices of what has subscripts and is no array fail for every row.
 func TestHardenedPlansForSlices(t *testing.T) {
-	r, _ := altered(t, RLS, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
+	r, _ := altered(t, RowSecurityMode, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
 	for column, wantHardened := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE id > 0 AND "+column+"[0:1] IS NULL", false)
 		if refused != nil || (result.HardenedReason != "") != wantHardened {

@@ -6,19 +6,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// PostgreSQL runs functions of an owner, though no statement calls them, where it compares, converts or writes values
-// of their types.
+// PostgreSQL may run functions of an owner that no statement calls: when it compares, converts or writes values of the
+// owner's types.
 
-// runsUserCode tells whether PostgreSQL runs functions of an owner by itself for values of a relation. It runs them for
-// implicit casts, default operator classes, the order of ranges, and checks of domains. It may run some, too, as it
-// plans to read the relation or the helper tables of its rule, or finds rows there.
+// runsUserCode tells whether PostgreSQL runs functions of an owner by itself for values of a relation. It does so for
+// implicit casts, default operator classes, the order of ranges, and checks of domains. It may also run some when it
+// plans to read the relation or the helper tables of its rule, or when it looks for rows there.
 func (r *Rewriter) runsUserCode(relation *catalog.Relation) bool {
 	f := r.fragments[relation.Name]
 	_, runs := r.snap.ReadRunsUserCode(relation)
 	return runs || f != nil && f.runsUserCode
 }
 
-// valuesRunUserCode tells whether a text makes, or reads, such values. The whole text must have been walked.
+// valuesRunUserCode tells whether a text makes or reads values for which PostgreSQL runs functions of an owner. The
+// whole text must have been walked before.
 func (w *walker) valuesRunUserCode() bool {
 	if w.runsUserCodeCached == nil {
 		seen, brings := map[*catalog.Relation]bool{}, false
@@ -40,6 +41,6 @@ func (w *walker) valuesRunUserCode() bool {
 func (c *hardenedAnalysis) castRunsUserCode(oid uint32) bool {
 	return slices.ContainsFunc(c.snap.CastsTo(oid), func(cast *catalog.Cast) bool {
 		f := c.snap.FunctionByOID(cast.Function)
-		return f == nil || !knownExtension(f.Extension) || f.Language != "c"
+		return f == nil || !isKnownExtension(f.Extension) || f.Language != "c"
 	})
 }

@@ -5,8 +5,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Agents read a copy of a view, made of the view's own query with the rules of its tables in it (see [Definition]). It
-// has no rights of its own. PostgreSQL treats it like a sub-select in FROM, and so does this walk.
+// Agents read a copy of a view, made from the view's own query with the rules of its tables in it (see
+// [RewriteViewQuery]). It has no rights of its own. PostgreSQL treats it like a sub-select in FROM, and so does this
+// walk.
 
 // visitView visits the query of a view.
 func (c *hardenedAnalysis) visitView(ref *reference, at exprContext) {
@@ -17,11 +18,11 @@ func (c *hardenedAnalysis) visitView(ref *reference, at exprContext) {
 	}
 	before := c.ctes
 	c.ctes = nil
-	c.query(query, nil, false, at.inSubquery)
+	c.visitQuery(query, nil, false, at.inSubquery)
 	c.ctes = before
 }
 
-// viewItem is a view as an item of FROM.
+// viewItem returns a view as an item of FROM.
 func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sqltext.Node) *levelItem {
 	i := &levelItem{alias: alias, view: true}
 	if len(renamed) == 0 && alias == ref.relation.Name.Name {
@@ -43,19 +44,20 @@ func (c *hardenedAnalysis) viewItem(ref *reference, alias string, renamed []*sql
 	return i
 }
 
-// queryOfView is the query of a view in which all relations are known; nil if one is not.
+// queryOfView returns the query of a view if all relations in it are known, else nil.
 func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectStmt {
 	if query, is := c.viewQueries[view.Name]; is {
 		return query
 	}
-	c.viewQueries[view.Name] = nil // stops at a view that refers to itself
+	c.viewQueries[view.Name] = nil // the entry ends the recursion for a view that refers to itself
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetSelectStmt() == nil {
 		return nil
 	}
 	certain := true
 	c.walkNodes(tree.Stmts[0].Stmt, func(n *sqltext.Node) bool {
-		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" { // the walk looks for WITH queries of the other names
+		// the walk looks for WITH queries under names without a schema
+		if rv := n.GetRangeVar(); rv != nil && rv.Schemaname != "" {
 			name := catalog.Name{Schema: rv.Schemaname, Name: rv.Relname}
 			relation, _ := c.snap.Relation(name)
 			switch f := c.fragments[name]; {
@@ -75,7 +77,7 @@ func (c *hardenedAnalysis) queryOfView(view *catalog.Relation) *sqltext.SelectSt
 	return c.viewQueries[view.Name]
 }
 
-// isCTE tells whether a name is that of a WITH query here.
+// isCTE tells whether a name means a WITH query at this place.
 func (c *hardenedAnalysis) isCTE(name string) bool {
 	for f := c.ctes; f != nil; f = f.outer {
 		if f.query.Ctename == name {

@@ -15,8 +15,8 @@ import (
 // these again where foreign keys change further rows. They may run any query, with parameters that fail, as the agent.
 // So the analysis treats an UPDATE or DELETE as that SELECT if all that it runs besides is PostgreSQL's own, or ours.
 
-// asSelect is a SELECT that finds the rows of an UPDATE or DELETE, and computes the same expressions, with the target;
-// nil for other statements.
+// asSelect returns a SELECT that finds the rows of an UPDATE or DELETE and computes the same expressions, with the
+// target of the statement; nil for other statements.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
 	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
 		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
@@ -35,18 +35,18 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 	return nil, nil
 }
 
-// updateOrDelete visits an UPDATE or DELETE.
-func (c *hardenedAnalysis) updateOrDelete(n *sqltext.Node) {
+// visitUpdateOrDelete visits an UPDATE or DELETE.
+func (c *hardenedAnalysis) visitUpdateOrDelete(n *sqltext.Node) {
 	target, as := asSelect(n)
 	if why := c.userCodeOfWrite(target, n.GetUpdateStmt()); why != "" {
 		c.harden("it writes: " + why)
 		return
 	}
-	c.query(as, nil, true, false)
+	c.visitQuery(as, nil, true, false)
 }
 
-// userCodeOfWrite says which code of the owner PostgreSQL may run as it writes rows of a table, "" if it runs none.
-// update is nil for a DELETE.
+// userCodeOfWrite says which code of the owner PostgreSQL may run when it writes rows of a table; "": none. update is
+// nil for a DELETE.
 func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
 	ref := c.referenceOf[target]
 	if ref == nil {
@@ -72,7 +72,7 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 		case defaults:
 			return "a column is set to its default"
 		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castRunsUserCode):
-			// PostgreSQL casts a value to the column's type, or to that of its elements, which the text does not name
+			// PostgreSQL casts the new value to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		set = append(set, column.Name)
@@ -80,13 +80,13 @@ func (c *hardenedAnalysis) userCodeOfWrite(target *sqltext.RangeVar, update *sql
 	return c.userCodeOfUpdate(table, set)
 }
 
-// isSingleTable tells whether a table has no children and is no partition or child.
+// isSingleTable tells whether a table neither has partitions or inheritance children nor is one.
 func isSingleTable(r *catalog.Relation) bool {
 	return r.Kind == catalog.Table && !r.HasChildren && !r.IsPartition && len(r.Parents) == 0
 }
 
-// userCodeOfDelete says which code of the owner PostgreSQL may run as it deletes rows, and changes the rows that refer
-// to them by foreign keys.
+// userCodeOfDelete says which code of the owner PostgreSQL may run when it deletes rows of a table, and changes the
+// rows that refer to them by foreign keys.
 func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catalog.Relation]bool) (why string) {
 	if seen[r] {
 		return ""
@@ -104,7 +104,7 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 				continue
 			}
 			switch key.OnDelete {
-			case catalog.NoAction, catalog.Restrict: // PostgreSQL looks for such a row with the rights of the table's owner
+			case catalog.NoAction, catalog.Restrict: // PostgreSQL looks for a referring row with the rights of the table's owner
 				why = ""
 			case catalog.Cascade:
 				why = c.userCodeOfDelete(other, seen)
@@ -121,8 +121,8 @@ func (c *hardenedAnalysis) userCodeOfDelete(r *catalog.Relation, seen map[*catal
 	return ""
 }
 
-// userCodeOfUpdate says which code of the owner PostgreSQL may run as it updates some columns, if no foreign key
-// changes other rows with them.
+// userCodeOfUpdate says which code of the owner PostgreSQL may run when it updates some columns, if no foreign key
+// changes other rows along.
 func (c *hardenedAnalysis) userCodeOfUpdate(r *catalog.Relation, set []string) (why string) {
 	switch {
 	case !isSingleTable(r):

@@ -51,7 +51,7 @@ functions: { plain_listed: {} }
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(change, err)
 	}
@@ -60,7 +60,7 @@ functions: { plain_listed: {} }
 
 // An UPDATE or DELETE gets a hardened plan where a SELECT that asks the same is.
 func TestHardeningOfWrites(t *testing.T) {
-	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
+	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
 	for _, c := range []struct{ sql, want string }{
 		{"UPDATE drafts SET title = 'a' WHERE id = $1", ""},
 		{"UPDATE drafts SET title = upper(body), (body, tags) = (SELECT title, NULL FROM memories WHERE id = " +
@@ -189,7 +189,7 @@ func TestHardeningOfWhatWritesRun(t *testing.T) {
 		"ALTER TABLE drafts ADD UNIQUE (shout); CREATE TABLE part (id int PRIMARY KEY, s text REFERENCES drafts " +
 			"(shout) ON UPDATE CASCADE)": {true, false},
 	} {
-		r := quietRewriter(t, conn, RLS, change)
+		r := quietRewriter(t, conn, RowSecurityMode, change)
 		for i, sql := range []string{update, remove} {
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
@@ -213,7 +213,7 @@ const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTAB
 
 // What a search finds to be written is found by key on the signed path, where it needs no hardened plan.
 func TestWritesFoundByKey(t *testing.T) {
-	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), Auto, "")
+	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AutoMode, "")
 	const search = "found @@ 'a'::tsquery"
 	keys := func(alias, by string) string {
 		return by + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_signed.visible_public_drafts AS " + alias + " WHERE " + by + "))"

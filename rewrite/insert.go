@@ -10,31 +10,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// insertStmt visits INSERT and returns the names of the columns that it returns, or nil.
+// insertStmt visits INSERT and returns the names of its result columns, or nil if there are none.
 func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
-	w.saw("InsertStmt")
+	w.countNode("InsertStmt")
 	return w.withScope(s.WithClause, func(own *scope) map[string]bool {
-		t := w.target(s.Relation, "INSERT")
+		t := w.visitTarget(s.Relation, "INSERT")
 		if t == nil {
 			return nil
 		}
 		source := s.GetSelectStmt().GetSelectStmt()
 		if s.SelectStmt != nil && source == nil {
-			w.refuse(refusal(sqltext.Kind(s.SelectStmt)))
+			w.refuse(refusalOf(sqltext.Kind(s.SelectStmt)))
 			return nil
 		}
 		width, known := sourceWidth(source)
-		w.insertColumns(t, s, source, width, known)
+		w.checkInsertColumns(t, s, source, width, known)
 		if source != nil {
 			w.insertSource = source
-			w.selectStmt(source, nil) // it does not see the target
+			w.selectStmt(source, nil) // the source does not see the target
 		}
 		own.add(t.item)
-		w.onConflict(t, s.OnConflictClause, own)
+		w.visitOnConflict(t, s.OnConflictClause, own)
 		if len(s.ReturningList) > 0 && t.table.Write.InsertsAreHidden {
-			w.refuseAt(refusal("InsertStmt.returning_list(unseen)"), t.ref.start)
+			w.refuseAt(refusalOf("InsertStmt.returning_list(unseen)"), t.ref.start)
 		}
-		return w.returning(&s.ReturningList)
+		return w.visitReturning(&s.ReturningList)
 	})
 }
 
@@ -42,20 +42,20 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	for _, row := range s.ValuesLists {
 		if row.GetList() == nil {
-			w.refuse(refusal(sqltext.Kind(row)))
+			w.refuse(refusalOf(sqltext.Kind(row)))
 			return
 		}
 		for _, n := range row.GetList().GetItems() {
 			if s == w.insertSource {
-				w.assignedValue(n)
+				w.visitAssignedValue(n)
 			} else {
-				w.expr(n)
+				w.visitExpr(n)
 			}
 		}
 	}
 }
 
-// sourceWidth returns how many columns a source has, if the text shows that.
+// sourceWidth returns the number of columns of a source, if the text shows it.
 func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 	for s != nil && s.Op != sqltext.SETOP_NONE {
 		s = s.Larg
@@ -80,26 +80,26 @@ func sourceWidth(s *sqltext.SelectStmt) (width int, known bool) {
 	return len(items), true
 }
 
-// insertColumns checks the columns that an INSERT names, or means without a list.
-func (w *walker) insertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int,
+// checkInsertColumns checks the columns that an INSERT names, or that it means if it names none.
+func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, width int,
 	known bool) {
 	allowed := t.table.Write.Insertable
 	w.noteOmitted(t, s.Cols, source, width, known)
 	if len(s.Cols) == 0 {
-		w.impliedColumns(t, width, known)
+		w.checkImpliedColumns(t, width, known)
 		return
 	}
 	drop := map[int]bool{}
 	for i, n := range s.Cols {
 		c := n.GetResTarget()
 		if c == nil || c.Val != nil {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return
 		}
-		w.saw("ResTarget")
+		w.countNode("ResTarget")
 		if len(c.Indirection) == 0 && !slices.Contains(allowed, c.Name) && t.ref.relation.Column(c.Name) != nil &&
-			alwaysDefault(source, i, len(s.Cols)) {
-			drop[i] = true // a client that names every column and leaves this one to its default
+			isAlwaysDefault(source, i, len(s.Cols)) {
+			drop[i] = true // the client names every column and leaves this one to its default
 			continue
 		}
 		w.checkWritable(t, c.Name, allowed, c.Location)
@@ -117,7 +117,7 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 			continue
 		}
 		i := slices.IndexFunc(cols, func(n *sqltext.Node) bool { return n.GetResTarget().GetName() == b.Column })
-		given := i >= 0 && !alwaysDefault(source, i, len(cols))
+		given := i >= 0 && !isAlwaysDefault(source, i, len(cols))
 		if len(cols) == 0 {
 			i = slices.IndexFunc(t.ref.relation.Columns, func(c catalog.Column) bool { return c.Name == b.Column })
 			given = !known || i < width
@@ -129,7 +129,7 @@ func (w *walker) noteOmitted(t *writeTarget, cols []*sqltext.Node, source *sqlte
 	}
 }
 
-// omittedMarks are the marks for columns that every INSERT of the text omits.
+// omittedMarks returns the marks, for the beginning of the text, of columns that every INSERT of the text omits.
 func (w *walker) omittedMarks() string {
 	var out []string
 	for mark, left := range w.omittedColumns {
@@ -141,8 +141,8 @@ func (w *walker) omittedMarks() string {
 	return strings.Join(out, "")
 }
 
-// impliedColumns checks an INSERT without a list of columns, which means the table's first columns.
-func (w *walker) impliedColumns(t *writeTarget, width int, known bool) {
+// checkImpliedColumns checks an INSERT that names no columns, and so means the first columns of the table.
+func (w *walker) checkImpliedColumns(t *writeTarget, width int, known bool) {
 	columns := t.ref.relation.Columns
 	if len(t.ref.relation.Waiting) > 0 && (!known || width > len(columns)) {
 		w.refuseAt(waitingRefusal(t.ref.name), t.ref.start)
@@ -163,8 +163,8 @@ func (w *walker) impliedColumns(t *writeTarget, width int, known bool) {
 	}
 }
 
-// alwaysDefault tells whether each row of VALUES has DEFAULT in the i-th place.
-func alwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
+// isAlwaysDefault tells whether every row of VALUES has DEFAULT as its i-th value.
+func isAlwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 	rows := source.GetValuesLists()
 	return len(rows) > 0 && !slices.ContainsFunc(rows, func(row *sqltext.Node) bool {
 		items := row.GetList().GetItems()
@@ -172,8 +172,8 @@ func alwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 	})
 }
 
-// dropDefaults drops columns that agents may not write, and whose value is DEFAULT, from the list and from every row:
-// PostgreSQL wants the right to insert into a named column even for DEFAULT.
+// dropDefaults removes columns that agents may not write and whose value is DEFAULT from the list and from every row,
+// because PostgreSQL requires the right to insert into a named column even for DEFAULT.
 func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
 	if len(drop) == len(s.Cols) {
 		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
@@ -213,10 +213,10 @@ func (w *walker) dropDefaults(t *writeTarget, s *sqltext.InsertStmt, source *sql
 	}, treeOnly: true})
 }
 
-// cutItems drops items of one token each from a list: with the comma behind them, at the end with the comma before
-// them.
+// cutItems removes items of one token each from a list, with the comma behind an item; for the last items with the
+// comma before.
 func (w *walker) cutItems(places []int32, drop map[int]bool) {
-	last := len(places) - 1 // the last item that stays
+	last := len(places) - 1 // the last item that is not removed
 	for last >= 0 && drop[last] {
 		last--
 	}
@@ -230,7 +230,7 @@ func (w *walker) cutItems(places []int32, drop map[int]bool) {
 			comma = token - 1
 		}
 		if token < 0 || w.source.Kind(comma) != sqltext.Comma {
-			w.refuseAt(refusal("SetToDefault(elsewhere)"), at)
+			w.refuseAt(refusalOf("SetToDefault(elsewhere)"), at)
 			return
 		}
 		a, b := w.source.Tokens[min(token, comma)], w.source.Tokens[max(token, comma)]
@@ -238,46 +238,46 @@ func (w *walker) cutItems(places []int32, drop map[int]bool) {
 	}
 }
 
-// onConflict visits ON CONFLICT. Its expressions see the target and the row that was to be inserted.
-func (w *walker) onConflict(t *writeTarget, c *sqltext.OnConflictClause, own *scope) {
+// visitOnConflict visits ON CONFLICT. Its expressions see the target and the row that was to be inserted.
+func (w *walker) visitOnConflict(t *writeTarget, c *sqltext.OnConflictClause, own *scope) {
 	if c == nil || w.refused != nil {
 		return
 	}
-	w.saw("OnConflictClause")
+	w.countNode("OnConflictClause")
 	if infer := c.Infer; infer != nil {
-		w.saw("InferClause")
+		w.countNode("InferClause")
 		for _, n := range infer.IndexElems {
 			e := n.GetIndexElem()
 			if e == nil || len(e.Collation) > 0 || len(e.Opclass) > 0 || len(e.Opclassopts) > 0 {
-				w.refuse(refusal("IndexElem(opclass)"))
+				w.refuse(refusalOf("IndexElem(opclass)"))
 				return
 			}
-			w.saw("IndexElem")
+			w.countNode("IndexElem")
 			if e.Name != "" {
-				w.column(e.Name, infer.Location)
+				w.noteColumn(e.Name, infer.Location)
 			}
-			w.expr(e.Expr)
+			w.visitExpr(e.Expr)
 		}
-		w.expr(infer.WhereClause)
+		w.visitExpr(infer.WhereClause)
 	}
 	switch c.Action {
 	case sqltext.ONCONFLICT_NOTHING:
 		if len(c.TargetList) > 0 || c.WhereClause != nil {
-			w.refuse(refusal("OnConflictClause"))
+			w.refuse(refusalOf("OnConflictClause"))
 		}
 	case sqltext.ONCONFLICT_UPDATE:
 		if !t.table.Write.Allows("UPDATE") {
-			w.refuseAt(refusal("UPDATE(policy)"), c.Location)
+			w.refuseAt(refusalOf("UPDATE(policy)"), c.Location)
 			return
 		}
 		inner := newScope(nil)
 		inner.add(t.item)
 		inner.add(&fromItem{name: "excluded", columns: t.item.columns})
 		w.scope = inner
-		w.setList(t, c.TargetList)
-		w.expr(c.WhereClause)
+		w.visitSetList(t, c.TargetList)
+		w.visitExpr(c.WhereClause)
 		w.scope = own
 	default:
-		w.refuse(refusal("OnConflictClause"))
+		w.refuse(refusalOf("OnConflictClause"))
 	}
 }

@@ -2,21 +2,22 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// The SQL/JSON constructors and predicates of PostgreSQL 16; earlier servers answer with their own syntax error.
+// The methods below visit the SQL/JSON constructors and predicates of PostgreSQL 16. Earlier servers answer them with
+// their own syntax error.
 
 func (w *walker) jsonValue(v *sqltext.JsonValueExpr) {
 	if v == nil {
 		return
 	}
-	w.saw("JsonValueExpr")
-	w.expr(v.RawExpr)
-	w.expr(v.FormattedExpr)
-	w.jsonFormat(v.Format)
+	w.countNode("JsonValueExpr")
+	w.visitExpr(v.RawExpr)
+	w.visitExpr(v.FormattedExpr)
+	w.visitJSONFormat(v.Format)
 }
 
-func (w *walker) jsonFormat(f *sqltext.JsonFormat) {
+func (w *walker) visitJSONFormat(f *sqltext.JsonFormat) {
 	if f != nil {
-		w.saw("JsonFormat")
+		w.countNode("JsonFormat")
 	}
 }
 
@@ -24,8 +25,8 @@ func (w *walker) jsonKeyValue(kv *sqltext.JsonKeyValue) {
 	if kv == nil {
 		return
 	}
-	w.saw("JsonKeyValue")
-	w.expr(kv.Key)
+	w.countNode("JsonKeyValue")
+	w.visitExpr(kv.Key)
 	w.jsonValue(kv.Value)
 }
 
@@ -33,13 +34,13 @@ func (w *walker) jsonOutput(o *sqltext.JsonOutput) {
 	if o == nil {
 		return
 	}
-	w.saw("JsonOutput")
+	w.countNode("JsonOutput")
 	if o.TypeName != nil {
-		w.typeName(o.TypeName)
+		w.visitTypeName(o.TypeName)
 	}
 	if o.Returning != nil {
-		w.saw("JsonReturning")
-		w.jsonFormat(o.Returning.Format)
+		w.countNode("JsonReturning")
+		w.visitJSONFormat(o.Returning.Format)
 	}
 }
 
@@ -47,21 +48,21 @@ func (w *walker) jsonAggregate(c *sqltext.JsonAggConstructor) {
 	if c == nil {
 		return
 	}
-	w.saw("JsonAggConstructor")
+	w.countNode("JsonAggConstructor")
 	w.jsonOutput(c.Output)
-	w.expr(c.AggFilter)
+	w.visitExpr(c.AggFilter)
 	w.exprs(c.AggOrder)
 	w.windowDef(c.Over)
 }
 
-func (w *walker) jsonArrayQuery(q *sqltext.JsonArrayQueryConstructor) {
-	w.saw("JsonArrayQueryConstructor")
+func (w *walker) visitJSONArrayQuery(q *sqltext.JsonArrayQueryConstructor) {
+	w.countNode("JsonArrayQueryConstructor")
 	query := q.GetQuery().GetSelectStmt()
 	if query == nil {
-		w.refuse(refusal(sqltext.Kind(q.GetQuery())))
+		w.refuse(refusalOf(sqltext.Kind(q.GetQuery())))
 		return
 	}
 	w.selectStmt(query, w.scope)
 	w.jsonOutput(q.Output)
-	w.jsonFormat(q.Format)
+	w.visitJSONFormat(q.Format)
 }

@@ -13,90 +13,95 @@ import (
 )
 
 // leakChecker decides whether a text that the walker has allowed may take the signed path, where the planner may run
-// its expressions on hidden rows. It keeps the first reason against that. Its default arms reject: that costs speed and
-// nothing else.
+// the text's expressions on hidden rows. It records the first reason against that path. Expressions that it does not
+// know are rejected, which costs speed and nothing else.
 type leakChecker struct {
 	*walker
 	reason         string
 	references     map[*sqltext.RangeVar]*reference
 	ctes           []map[string]leakQuery
-	sumMayOverflow bool                   // a sum that is certain to be computed may overflow
-	typesToQualify []*sqltext.TypeName    // types that the signed path names with their schema
-	paramKinds     map[int32]kind         // the kinds that parameters must be declared as, if at all
-	paramForms     map[int32]verdict.Form // what the values of parameters must look like
-	dependsOnForms bool                   // it is leak-safe if the values of parameters have these forms
-	// the types that the text casts parameters to, and that they must be declared as
+	sumMayOverflow bool                // a sum that PostgreSQL certainly computes may overflow
+	typesToQualify []*sqltext.TypeName // the types whose schema must be written in a text on the signed path
+	// the kinds of type that a client must declare for the parameters, if it declares any
+	paramKinds     map[int32]kind
+	paramForms     map[int32]verdict.Form // the forms that the values of parameters must have
+	dependsOnForms bool                   // the text is leak-safe only if the values of parameters have these forms
+	// the types to which the text casts parameters, and which a client must declare for them
 	paramCasts map[int32]uint32
-	// the types of the operands beside each parameter, which may give it its type, by OID; 0: not known
+	// the types of the operands beside each parameter, by OID, from which PostgreSQL may infer the parameter's type; 0:
+	// not known
 	paramNeighbours map[int32][]uint32
-	outputCount     int             // expressions that outputExpr has looked at in parts
-	orderedWindows  map[string]bool // named windows with ORDER BY
-	// a condition has an operator, not of an enum, by which an index finds rows
+	outputCount     int             // the number of expressions that outputExpr has checked by their parts
+	orderedWindows  map[string]bool // the names of windows with ORDER BY
+	// a condition has an operator by which an index finds rows, other than one of an enum
 	indexSearch bool
-	// A condition has an operator, a function or a cast of a column that is not leak-proof for the server. Row security
-	// puts it off until it has let the row through, and so reads no index by it.
+	// A condition has an operator, a function or a cast of a column that the server does not consider leak-proof. Under
+	// row security such a condition is evaluated after the rule, and no index serves it.
 	leaky      bool
-	leakSafe   bool   // it may take the signed path, whether that is faster or not
-	belowFence []bool // for each condition of the SELECT, whether it goes below OFFSET 0: see leak_check_search.go
+	leakSafe   bool   // the text may take the signed path, whether or not that is faster
+	belowFence []bool // for each condition of the SELECT, whether it is written below OFFSET 0: see leak_check_search.go
 }
 
-// leakColumn is a column of an item of FROM.
+// leakColumn is a column of an item of FROM, as far as the leak check knows it.
 type leakColumn struct {
 	name string
 	kind kind
-	// PostgreSQL computes the column as a statement reads it, by a mask or an expression of the owner. That may fail on a
-	// hidden row.
+	// PostgreSQL computes the column when a statement reads it, by a mask or by an expression of the owner, which may fail
+	// on a hidden row.
 	computed      bool
-	fewDigits     bool   // its numbers have few digits: no sum of them overflows
-	afterGrouping bool   // it is computed after groups or windows of the outermost SELECT
-	oid           uint32 // the type of a table's column
+	fewDigits     bool   // the numbers in the column have so few digits that no sum of them overflows
+	afterGrouping bool   // PostgreSQL computes the column after the groups or windows of the outermost SELECT
+	oid           uint32 // the OID of a table column's type
 }
 
-// leakItem is an item of FROM.
+// leakItem is an item of FROM, as far as the leak check knows it.
 type leakItem struct {
-	name          string
-	columns       []leakColumn
-	table         *catalog.Relation // the table whose columns these are; nil: the item is a query
-	mergedColumns map[string]bool   // columns merged by USING: a name without the item means the column of the other item
+	name    string
+	columns []leakColumn
+	table   *catalog.Relation // the table that has the columns; nil: the item is a query
+	// the columns that USING has merged: such a name without a qualifier means the column of the other item
+	mergedColumns map[string]bool
 }
 
-// hasUnknownName tells whether the text does not show the name of a column.
+// hasUnknownName tells whether the item has a column whose name the text does not show.
 func (i *leakItem) hasUnknownName() bool {
 	return slices.ContainsFunc(i.columns, func(c leakColumn) bool { return c.name == "" })
 }
 
-// leakQuery is a WITH query.
+// leakQuery is a WITH query, as far as the leak check knows it.
 type leakQuery struct {
 	columns        []leakColumn
-	sumMayOverflow bool // a sum in it may overflow
+	sumMayOverflow bool // a sum in the query may overflow
 }
 
-// leakScope holds the items of FROM of one query, inside those of parent.
+// leakScope holds the items of FROM of one query. parent is the scope of the query around it.
 type leakScope struct {
 	items  []*leakItem
 	parent *leakScope
 }
 
-// checkContext says where an expression stands.
+// checkContext says in which place of a statement an expression stands.
 type checkContext struct {
 	scope            *leakScope
 	aggregateAllowed bool // aggregates are allowed at this place
-	isOutput         bool // it is computed of rows that have passed all conditions: see leak_check_output.go
-	aboveFence       bool // it, a sort key or a group key is computed above OFFSET 0, of such rows: see leak_check_search.go
-	// it is not certain to run to its end: hidden rows outside or beside it may decide whether, or for which rows, it runs
+	isOutput         bool // the expression is computed for rows that have met all conditions: see leak_check_output.go
+	// the expression, a sort key or a group key, is computed above OFFSET 0, for rows that have met all conditions below:
+	// see leak_check_search.go
+	aboveFence bool
+	// the query may not run to its end: hidden rows outside of it may decide whether, or for which rows, it runs
 	mayNotRun bool
 }
 
-// minRowsForSignedPath is how many rows a statement must look at for the signed path to be faster. Below it row
-// policies are, which need no signature and look up one row at a time.
+// minRowsForSignedPath is how many rows a statement must look at before the signed path is faster. For fewer rows row
+// policies are faster: they need no signature, and look rows up one by one.
 const minRowsForSignedPath = 2000
 
 // maxRulesForSignedPath is how many tables whose rules read helper tables a statement may join on the signed path. Each
-// brings joins of its own. For so many joins the planner expects next to no rows, and then scans all that one rule
-// finds for each row of the rest. Row security builds a hash set for each rule once.
+// such table adds joins. With many joins the planner expects next to no rows, and then scans, for each row, everything
+// that a rule finds. Row security builds a hash set once for each rule.
 const maxRulesForSignedPath = 2
 
-// reject notes the first reason.
+// reject records the reason, unless there is one already.
 func (v *leakChecker) reject(format string, args ...any) bool {
 	if v.reason == "" {
 		v.reason = fmt.Sprintf(format, args...)
@@ -110,7 +115,8 @@ func (w *walker) newLeakChecker() *leakChecker {
 		orderedWindows: map[string]bool{}}
 }
 
-// checkLeaks returns a leak checker. Its reason is empty if the text may take the signed path. by checks the SELECT.
+// checkLeaks returns a leak checker for a text. Its reason is empty if the text may take the signed path. by is the
+// function that checks the SELECT.
 func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sqltext.SelectStmt)) *leakChecker {
 	v := w.newLeakChecker()
 	switch {
@@ -118,7 +124,7 @@ func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sq
 		v.reject("it is not exactly one statement")
 	case tree.Stmts[0].GetStmt().GetSelectStmt() == nil:
 		v.reject("only SELECT takes the signed path")
-	case !signable(w.source):
+	case !isSignable(w.source):
 		v.reject("it has a backslash outside E'' strings, or is not the whole message")
 	default:
 		v.checkRelations()
@@ -132,9 +138,9 @@ func (w *walker) checkLeaks(tree *sqltext.ParseResult, by func(*leakChecker, *sq
 	return v
 }
 
-// checkNarrowParams looks at parameters that are cast to a type for which other values may be too large. No operand
-// beside such a parameter may have a wider type. An undeclared parameter gets the type of the operand that PostgreSQL
-// sees first beside it, and then is converted for each row.
+// checkNarrowParams checks parameters that are cast to a type for which other values may be too large. No operand
+// beside such a parameter may have a wider type: PostgreSQL gives an undeclared parameter the type of the operand that
+// it sees first beside it, and would then convert it for each row.
 func (v *leakChecker) checkNarrowParams() {
 	for number, oid := range v.paramCasts {
 		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
@@ -147,19 +153,20 @@ func (v *leakChecker) checkNarrowParams() {
 
 // checkSelect checks every expression of a SELECT.
 func (v *leakChecker) checkSelect(s *sqltext.SelectStmt) {
-	v.query(s, checkContext{mayNotRun: v.isView}, true) // a statement may read the view anywhere
+	v.checkQuery(s, checkContext{mayNotRun: v.isView}, true) // another statement may read the view at any place
 }
 
-// checkCost rejects statements that row security answers as fast as the signed path does. The decision changes only the
-// speed, because both texts differ in nothing but the names of tables. A text whose conditions are moved is an
-// exception: PostgreSQL then reads another operand of a parameter first, and reports another mistake. Sizes of tables
-// count hidden rows, so they decide nothing for such a text.
+// checkCost rejects statements that are as fast under row security as on the signed path. Both texts differ only in the
+// names of tables, so this affects nothing but speed. A text whose conditions are moved is an exception: in it
+// PostgreSQL reads another operand beside a parameter first, and may report another error. The sizes of tables count
+// hidden rows, so they decide nothing for such a text.
 func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	switch {
-	case v.reason != "" || v.mode == AlwaysSigned:
-	case v.belowFence == nil && v.rowsVisited(tree, v.leaky) < minRowsForSignedPath:
+	case v.reason != "" || v.mode == AlwaysSignedMode:
+	case v.belowFence == nil && v.estimateVisitedRows(tree, v.leaky) < minRowsForSignedPath:
 		v.reject("it reads few rows, which row security does as fast")
-	case !v.indexSearch && v.countHelperRules() > maxRulesForSignedPath: // a search needs its index
+	// only the signed path serves the search by its index
+	case !v.indexSearch && v.countHelperRules() > maxRulesForSignedPath:
 		v.reject("it reads many tables whose rules look into others")
 	case !v.leaky && !slices.ContainsFunc(v.walker.references,
 		func(ref *reference) bool { return ref.fragment.hasSignedView && !ref.fragment.materialized }):
@@ -167,7 +174,8 @@ func (v *leakChecker) checkCost(tree *sqltext.ParseResult) {
 	}
 }
 
-// countHelperRules is how many of the tables have a rule that reads helper tables, for which row security builds sets.
+// countHelperRules returns how many tables have a rule that reads helper tables, for which row security builds hash
+// sets.
 func (v *leakChecker) countHelperRules() int {
 	n := 0
 	for _, ref := range v.walker.references {
@@ -178,13 +186,14 @@ func (v *leakChecker) countHelperRules() int {
 	return n
 }
 
-// checkRelations wants every table to have a signed view or to show all rows, and at least one to have a signed view.
+// checkRelations rejects a text unless every table has a signed view or shows all rows, and at least one has a signed
+// view.
 func (v *leakChecker) checkRelations() {
 	signedViews := 0
 	for _, ref := range v.walker.references {
 		_, listed := v.pol.Table(ref.name)
 		switch {
-		// a catalog, a view without a signed copy, a partition
+		// such a relation is a catalog, a view without a signed copy, or a partition
 		case ref.fragment == nil || !listed && !ref.fragment.hasSignedView:
 			v.reject("it reads %s", ref.name.Name)
 		case ref.keyLookup != nil:
@@ -193,7 +202,7 @@ func (v *leakChecker) checkRelations() {
 			v.reject("%s: %s", ref.name.Name, ref.notInjectedBecause)
 		case ref.fragment.hasSignedView:
 			signedViews++
-		case v.walker.readsWaitingColumn(ref): // signed views have none of these columns
+		case v.walker.readsWaitingColumn(ref): // signed views lack the columns that wait for migrate
 			v.reject("%s has columns that wait for pgconsent migrate", ref.name.Name)
 		case !ref.fragment.showsAllRows:
 			v.reject("%s has no signed view", ref.name.Name)
@@ -205,8 +214,8 @@ func (v *leakChecker) checkRelations() {
 	}
 }
 
-// query checks a SELECT and returns its columns. Its expressions see at.scope around their own.
-func (v *leakChecker) query(s *sqltext.SelectStmt, at checkContext, top bool) []leakColumn {
+// checkQuery checks a SELECT and returns its columns. Its expressions see the scope in at around their own scope.
+func (v *leakChecker) checkQuery(s *sqltext.SelectStmt, at checkContext, top bool) []leakColumn {
 	if v.reason != "" || s == nil {
 		v.reject("a SELECT of another kind")
 		return nil
@@ -220,41 +229,41 @@ func (v *leakChecker) query(s *sqltext.SelectStmt, at checkContext, top bool) []
 	case s.LimitOption != sqltext.LIMIT_OPTION_DEFAULT && s.LimitOption != sqltext.LIMIT_OPTION_COUNT:
 		v.reject("WITH TIES")
 	}
-	v.limit(s.LimitCount, top)
-	v.limit(s.LimitOffset, top)
+	v.checkLimit(s.LimitCount, top)
+	v.checkLimit(s.LimitOffset, top)
 	if v.reason != "" {
 		return nil
 	}
 	if s.Op != sqltext.SETOP_NONE {
-		return v.setOperation(s, at)
+		return v.checkSetOperation(s, at)
 	}
 	own := checkContext{scope: &leakScope{parent: at.scope}, mayNotRun: at.mayNotRun}
 	in := at
 	// LIMIT may leave rows uncomputed
 	in.mayNotRun = at.mayNotRun || len(s.FromClause) > 1 || hasSubLink(s) || s.LimitCount != nil
 	for _, n := range s.FromClause {
-		own.scope.items = append(own.scope.items, v.from(n, in)...)
+		own.scope.items = append(own.scope.items, v.checkFrom(n, in)...)
 	}
 	v.condition(s.WhereClause, own)
 	grouped := own
 	grouped.aggregateAllowed = true
 	// a plain DISTINCT sorts by all outputs
 	grouped.isOutput = top && !v.isView && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil)
-	return v.results(s, own, grouped)
+	return v.checkResults(s, own, grouped)
 }
 
-// results checks what a SELECT computes of the rows that meet its conditions, and returns its columns. own is the
-// context of keys, grouped that of expressions that may hold aggregates.
-func (v *leakChecker) results(s *sqltext.SelectStmt, own, grouped checkContext) []leakColumn {
+// checkResults checks the expressions that a SELECT computes for the rows that meet its conditions, and returns its
+// columns. own is the context of keys, grouped the context of expressions that may contain aggregates.
+func (v *leakChecker) checkResults(s *sqltext.SelectStmt, own, grouped checkContext) []leakColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
-		v.window(w, grouped, "WINDOW")
-		v.orderedWindows[w.GetName()] = v.hasOrder(w)
+		v.checkWindow(w, grouped, "WINDOW")
+		v.orderedWindows[w.GetName()] = v.hasOrderBy(w)
 	}
-	columns := v.targets(s.TargetList, grouped)
-	v.having(s.HavingClause, grouped)
+	columns := v.checkTargets(s.TargetList, grouped)
+	v.checkHaving(s.HavingClause, grouped)
 	for _, n := range s.GroupClause {
-		v.groupOrSortKey(n, own, columns, s.TargetList)
+		v.checkGroupOrSortKey(n, own, columns, s.TargetList)
 	}
 	for _, n := range s.SortClause {
 		key := n.GetSortBy()
@@ -262,16 +271,16 @@ func (v *leakChecker) results(s *sqltext.SelectStmt, own, grouped checkContext) 
 			v.reject("ORDER BY ... USING")
 			return nil
 		}
-		v.groupOrSortKey(key.Node, grouped, columns, s.TargetList)
+		v.checkGroupOrSortKey(key.Node, grouped, columns, s.TargetList)
 	}
 	for i, n := range s.DistinctClause {
-		if i == 0 && (n == nil || n.Node == nil) { // a plain DISTINCT
+		if i == 0 && (n == nil || n.Node == nil) { // the list is that of a plain DISTINCT
 			if !own.aboveFence {
 				v.checkSortable(columns, "DISTINCT")
 			}
 			continue
 		}
-		v.groupOrSortKey(n, own, columns, s.TargetList)
+		v.checkGroupOrSortKey(n, own, columns, s.TargetList)
 	}
 	if v.reason != "" {
 		return nil
@@ -305,14 +314,14 @@ func (v *leakChecker) with(c *sqltext.WithClause, at checkContext) {
 		}
 		before := v.sumMayOverflow
 		v.sumMayOverflow = false
-		// the statement may name it where it does not run to its end
-		columns := v.query(cte.GetCtequery().GetSelectStmt(), checkContext{scope: at.scope}, false)
+		// the statement may name the query at a place where it does not run to its end
+		columns := v.checkQuery(cte.GetCtequery().GetSelectStmt(), checkContext{scope: at.scope}, false)
 		frame[cte.GetCtename()] = leakQuery{v.renameColumns(columns, cte.GetAliascolnames()), v.sumMayOverflow}
 		v.sumMayOverflow = before
 	}
 }
 
-// renameColumns gives columns the names of an alias.
+// renameColumns gives columns the names that an alias lists.
 func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node) []leakColumn {
 	if len(names) > len(columns) {
 		v.reject("an alias with more names than columns")
@@ -325,15 +334,17 @@ func (v *leakChecker) renameColumns(columns []leakColumn, names []*sqltext.Node)
 	return out
 }
 
-// limit checks LIMIT and OFFSET. They fail for negative numbers when PostgreSQL reaches them. Hidden rows may decide
-// whether it does, except at the top. So elsewhere the proxy checks the value of a parameter.
-func (v *leakChecker) limit(n *sqltext.Node, top bool) {
+// checkLimit checks LIMIT and OFFSET. They fail for negative numbers, when PostgreSQL reaches them. Hidden rows may
+// decide whether it does, except in the outermost SELECT. So in other queries the proxy checks the value of a
+// parameter.
+func (v *leakChecker) checkLimit(n *sqltext.Node, top bool) {
 	if n == nil || v.reason != "" {
 		return
 	}
 	p := n.GetParamRef()
-	if c := n.GetTypeCast(); c != nil && c.Arg.GetParamRef() != nil { // $1::integer
-		if p = c.Arg.GetParamRef(); v.cast(c, checkContext{}).kind != kindInt {
+	// the limit is a parameter with a cast, as $1::integer
+	if c := n.GetTypeCast(); c != nil && c.Arg.GetParamRef() != nil {
+		if p = c.Arg.GetParamRef(); v.checkCast(c, checkContext{}).kind != kindInt {
 			v.reject("LIMIT or OFFSET of an expression")
 		}
 	} else if p != nil {
@@ -351,10 +362,10 @@ func (v *leakChecker) limit(n *sqltext.Node, top bool) {
 	}
 }
 
-func (v *leakChecker) setOperation(s *sqltext.SelectStmt, at checkContext) []leakColumn {
-	// one half may find nothing to intersect with
+func (v *leakChecker) checkSetOperation(s *sqltext.SelectStmt, at checkContext) []leakColumn {
+	// one side may have no row with which to intersect
 	at.mayNotRun = at.mayNotRun || s.Op != sqltext.SETOP_UNION || s.LimitCount != nil
-	left, right := v.query(s.Larg, at, false), v.query(s.Rarg, at, false)
+	left, right := v.checkQuery(s.Larg, at, false), v.checkQuery(s.Rarg, at, false)
 	if v.reason != "" {
 		return nil
 	}
@@ -370,13 +381,13 @@ func (v *leakChecker) setOperation(s *sqltext.SelectStmt, at checkContext) []lea
 		left[i].fewDigits = left[i].fewDigits && right[i].fewDigits
 	}
 	for _, n := range s.SortClause {
-		v.groupOrSortKey(n.GetSortBy().GetNode(), checkContext{scope: &leakScope{}}, left, nil)
+		v.checkGroupOrSortKey(n.GetSortBy().GetNode(), checkContext{scope: &leakScope{}}, left, nil)
 	}
 	return left
 }
 
-// from checks an item of FROM. A SELECT in FROM does not see the items outside.
-func (v *leakChecker) from(n *sqltext.Node, at checkContext) []*leakItem {
+// checkFrom checks an item of FROM. A SELECT in FROM does not see the items beside it.
+func (v *leakChecker) checkFrom(n *sqltext.Node, at checkContext) []*leakItem {
 	if v.reason != "" {
 		return nil
 	}
@@ -389,22 +400,22 @@ func (v *leakChecker) from(n *sqltext.Node, at checkContext) []*leakItem {
 			v.reject("LATERAL, or a sub-select without alias")
 			return nil
 		}
-		columns := v.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at, false)
+		columns := v.checkQuery(n.RangeSubselect.GetSubquery().GetSelectStmt(), at, false)
 		return []*leakItem{{name: n.RangeSubselect.Alias.Aliasname,
 			columns: v.renameColumns(columns, n.RangeSubselect.Alias.Colnames)}}
 	case *sqltext.Node_JoinExpr:
 		return v.join(n.JoinExpr, at)
 	case *sqltext.Node_RangeFunction:
-		return v.textSearchItem(n.RangeFunction, at)
+		return v.checkTextSearchItem(n.RangeFunction, at)
 	default:
 		v.reject("FROM with VALUES")
 		return nil
 	}
 }
 
-// textSearchItem checks a function in FROM: one that parses a text search, and gives one row of one column, which has
-// the name of the item.
-func (v *leakChecker) textSearchItem(f *sqltext.RangeFunction, at checkContext) []*leakItem {
+// checkTextSearchItem checks a function in FROM that parses a text search. It returns one row with one column, which
+// has the name of the item.
+func (v *leakChecker) checkTextSearchItem(f *sqltext.RangeFunction, at checkContext) []*leakItem {
 	var call *sqltext.FuncCall
 	if len(f.Functions) == 1 {
 		call = f.Functions[0].GetList().GetItems()[0].GetFuncCall()
@@ -418,7 +429,7 @@ func (v *leakChecker) textSearchItem(f *sqltext.RangeFunction, at checkContext) 
 	if v.reason == "" && found.kind != kindTSQuery {
 		v.reject("FROM with a function that reads no text search")
 	}
-	name := lastName(call.Funcname)
+	name := lastNamePart(call.Funcname)
 	if a := f.GetAlias(); a != nil {
 		name = a.Aliasname
 	}
@@ -459,12 +470,12 @@ func (v *leakChecker) join(j *sqltext.JoinExpr, at checkContext) []*leakItem {
 		v.reject("NATURAL JOIN, or the alias of a join")
 		return nil
 	}
-	left, right := v.from(j.Larg, at), v.from(j.Rarg, at)
+	left, right := v.checkFrom(j.Larg, at), v.checkFrom(j.Rarg, at)
 	items := append(slices.Clone(left), right...)
 	for _, n := range j.UsingClause {
 		name := n.GetString_().GetSval()
-		a, b := v.column(&leakScope{items: left}, name), v.column(&leakScope{items: right}, name)
-		v.lookUp("operator", "=", []value{{kind: a.kind}, {kind: b.kind}})
+		a, b := v.findColumn(&leakScope{items: left}, name), v.findColumn(&leakScope{items: right}, name)
+		v.lookUpLeakSafe("operator", "=", []value{{kind: a.kind}, {kind: b.kind}})
 		if a.kind != b.kind {
 			v.reject("USING over different types")
 		}
@@ -479,8 +490,8 @@ func (v *leakChecker) join(j *sqltext.JoinExpr, at checkContext) []*leakItem {
 	return items
 }
 
-// targets checks what a SELECT returns.
-func (v *leakChecker) targets(list []*sqltext.Node, at checkContext) []leakColumn {
+// checkTargets checks the expressions that a SELECT returns.
+func (v *leakChecker) checkTargets(list []*sqltext.Node, at checkContext) []leakColumn {
 	var out []leakColumn
 	for _, n := range list {
 		if v.reason != "" {
@@ -488,10 +499,10 @@ func (v *leakChecker) targets(list []*sqltext.Node, at checkContext) []leakColum
 		}
 		t := n.GetResTarget()
 		if isStar(t.GetVal()) {
-			out = append(out, v.star(t.GetVal().GetColumnRef().GetFields(), at.scope)...)
+			out = append(out, v.expandStar(t.GetVal().GetColumnRef().GetFields(), at.scope)...)
 			continue
 		}
-		e := v.outputExpr(t.GetVal(), at)
+		e := v.checkOutput(t.GetVal(), at)
 		out = append(out, leakColumn{name: columnName(t), kind: v.resultKind(e),
 			fewDigits:     v.hasFewDigits(t.GetVal(), at.scope),
 			afterGrouping: e.notOnList && isAfterGrouping(t.GetVal())})
@@ -499,7 +510,7 @@ func (v *leakChecker) targets(list []*sqltext.Node, at checkContext) []leakColum
 	return out
 }
 
-// resultKind is the kind of an output column.
+// resultKind returns the kind of an output column.
 func (v *leakChecker) resultKind(e value) kind {
 	switch {
 	case e.kind == kindString:
@@ -513,10 +524,11 @@ func (v *leakChecker) resultKind(e value) kind {
 	return e.kind.columnKind()
 }
 
-// maxStarCopies bounds what the stars of one statement may copy: WITH queries over WITH queries double it.
+// maxStarCopies bounds how many columns the stars of one statement may copy: WITH queries over WITH queries could
+// double it each time.
 const maxStarCopies = 10_000
 
-func (v *leakChecker) star(fields []*sqltext.Node, scope *leakScope) []leakColumn {
+func (v *leakChecker) expandStar(fields []*sqltext.Node, scope *leakScope) []leakColumn {
 	var out []leakColumn
 	found := len(fields) == 1
 	for _, item := range scope.items {
@@ -535,15 +547,16 @@ func (v *leakChecker) star(fields []*sqltext.Node, scope *leakScope) []leakColum
 			}
 		}
 	}
-	if !found { // it means an item of an outer query
+	if !found { // the star means an item of an outer query
 		v.reject("* of what is not plain to see")
 	}
 	return out
 }
 
-// groupOrSortKey checks a key of GROUP BY, ORDER BY or DISTINCT ON: a result column by name or number, or an
+// checkGroupOrSortKey checks a key of GROUP BY, ORDER BY or DISTINCT ON: the name or number of a result column, or an
 // expression.
-func (v *leakChecker) groupOrSortKey(n *sqltext.Node, at checkContext, columns []leakColumn, targets []*sqltext.Node) {
+func (v *leakChecker) checkGroupOrSortKey(n *sqltext.Node, at checkContext, columns []leakColumn,
+	targets []*sqltext.Node) {
 	if v.reason != "" {
 		return
 	}
@@ -555,7 +568,7 @@ func (v *leakChecker) groupOrSortKey(n *sqltext.Node, at checkContext, columns [
 		}
 		return
 	}
-	// The name may be that of a result column, of a table's column, or of both: each that exists must be allowed.
+	// The name may mean a result column, a table's column, or both: each that exists must be allowed.
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name, found := fields[0].GetString_().GetSval(), false
 		for _, c := range columns {
@@ -572,7 +585,7 @@ func (v *leakChecker) groupOrSortKey(n *sqltext.Node, at checkContext, columns [
 			return
 		}
 	}
-	v.groupingKey(n, at)
+	v.checkGroupingKey(n, at)
 }
 
 func (v *leakChecker) hasColumn(s *leakScope, name string) bool {
@@ -586,7 +599,7 @@ func (v *leakChecker) hasColumn(s *leakScope, name string) bool {
 	return false
 }
 
-// readKind is the kind of a column that the statement reads.
+// readKind returns the kind of a column that the statement reads, and notes the read.
 func (v *leakChecker) readKind(c leakColumn) kind {
 	if c.computed {
 		v.reject("column %q is computed as it is read", c.name)
@@ -594,8 +607,8 @@ func (v *leakChecker) readKind(c leakColumn) kind {
 	return c.kind
 }
 
-// column finds an unqualified column.
-func (v *leakChecker) column(s *leakScope, name string) leakColumn {
+// findColumn finds the column that a name without qualifier means.
+func (v *leakChecker) findColumn(s *leakScope, name string) leakColumn {
 	for ; s != nil; s = s.parent {
 		found, n := leakColumn{kind: kindOpaque}, 0
 		for _, item := range s.items {
@@ -609,12 +622,12 @@ func (v *leakChecker) column(s *leakScope, name string) leakColumn {
 		switch {
 		case n > 1:
 			v.reject("column %q is ambiguous", name)
-		// the name may mean that column, and no outer one
+		// the name may mean a column of that item, and no column of an outer query
 		case n == 0 && slices.ContainsFunc(s.items, (*leakItem).hasUnknownName):
 			v.reject("%q may be a column whose name is not plain to see", name)
 		}
 		if n > 0 {
-			// USING gives both one type
+			// USING gives both columns one type
 			if slices.ContainsFunc(s.items, func(i *leakItem) bool { return i.mergedColumns[name] }) {
 				found.oid = 0
 			}
@@ -625,8 +638,8 @@ func (v *leakChecker) column(s *leakScope, name string) leakColumn {
 	return leakColumn{kind: kindOpaque}
 }
 
-// columnOf finds item.column.
-func (v *leakChecker) columnOf(s *leakScope, item, name string) leakColumn {
+// findColumnOf finds the column that item.column means.
+func (v *leakChecker) findColumnOf(s *leakScope, item, name string) leakColumn {
 	for ; s != nil; s = s.parent {
 		var found []leakColumn
 		named := 0
@@ -653,7 +666,7 @@ func (v *leakChecker) columnOf(s *leakScope, item, name string) leakColumn {
 	return leakColumn{kind: kindOpaque}
 }
 
-// useSignedViews makes the edits of a leak-safe text: each protected table becomes its signed view, and types get their
+// useSignedViews edits a leak-safe text: a signed view takes the place of each protected table, and types get their
 // schema.
 func (v *leakChecker) useSignedViews() {
 	for _, ref := range v.walker.references {
@@ -667,12 +680,12 @@ func (v *leakChecker) useSignedViews() {
 	v.qualifyTypes()
 }
 
-// qualifyTypes makes the edits of the types that get their schema.
+// qualifyTypes writes the schema in front of the types that need it.
 func (v *leakChecker) qualifyTypes() {
 	for _, t := range v.typesToQualify {
 		token, name := v.source.Tokens[v.source.At(t.Location)], catalog.Name{
 			Schema: "pg_catalog", Name: t.Names[0].GetString_().GetSval()}
-		if enum := v.enum("", name.Name); enum != nil {
+		if enum := v.findEnum("", name.Name); enum != nil {
 			name = enum.Name
 		}
 		v.replace(token.Start, token.End, name.SQL(), func() {
@@ -681,7 +694,7 @@ func (v *leakChecker) qualifyTypes() {
 	}
 }
 
-// namesOnlySignedViews tells whether a tree names only signed views, tables that show all rows, and its own WITH
+// namesOnlySignedViews tells whether a tree names nothing but signed views, tables that show all rows, and its own WITH
 // queries.
 func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	allowed := map[catalog.Name]bool{}
@@ -702,7 +715,7 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 	for _, rv := range relations {
 		name := catalog.Name{Schema: rv.GetSchemaname(), Name: rv.GetRelname()}
 		switch {
-		case name.Schema == "" && queries[name.Name]: // relations go out with their schema
+		case name.Schema == "" && queries[name.Name]: // relations are written with their schema
 		case !allowed[name]:
 			only = false
 		default:
@@ -714,13 +727,13 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 
 var errNotSignedView = errors.New("rewrite: a text of the signed path names a relation that it must not")
 
-// takeSignedPath sends the text on the signed path if it may take it. fence tells whether some conditions may stay
-// above OFFSET 0, or a search may find rows by key.
+// takeSignedPath sends the text on the signed path if it may take it. found tells whether the leak-safe conditions may
+// be written below OFFSET 0, or a search may find rows by key.
 func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.UsesSignedPath() {
 		return false
 	}
-	if w.valuesRunUserCode() { // it would see a signed text
+	if w.valuesRunUserCode() { // functions of the owner would see a signed text
 		result.RowSecurityReason = "values that functions of others compare or convert"
 		return false
 	}
@@ -728,17 +741,17 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 	reason, whole := v.reason, v.leakSafe
 	if !v.leakSafe && found && w.readsOneTable(tree) {
 		if behind := w.checkLeaks(tree, (*leakChecker).checkBelowFence); behind.leakSafe {
-			v, result.AboveReason = behind, reason
+			v, result.AboveFenceReason = behind, reason
 		}
 	}
 	result.ExpectsForms = v.dependsOnForms
-	// whichever path is faster: that depends on the sizes of tables
-	if found && v.belowFence == nil && len(tree.Stmts) == 1 && !w.runsLater && signable(w.source) {
+	// the form must not depend on which path is faster: that depends on the sizes of tables
+	if found && v.belowFence == nil && len(tree.Stmts) == 1 && !w.runsLater && isSignable(w.source) {
 		w.useKeySearches(tree, result, whole)
 	}
 	v.checkCost(tree)
 	if v.reason != "" {
-		result.RowSecurityReason, result.AboveReason = v.reason, ""
+		result.RowSecurityReason, result.AboveFenceReason = v.reason, ""
 		return false
 	}
 	v.useSignedViews()
@@ -749,9 +762,9 @@ func (w *walker) takeSignedPath(tree *sqltext.ParseResult, result *Result, found
 	return true
 }
 
-// MayDeclare tells whether the client may declare the parameters of a text on the signed path as these types, by OID; 0
-// leaves one to the server. PostgreSQL would convert a parameter of another type than the leak check assumed, which can
-// fail.
+// MayDeclare tells whether the client may declare these types for the parameters of a text on the signed path, by OID;
+// 0 leaves a type to the server. PostgreSQL would convert a parameter of another type than the leak check assumed, and
+// the conversion may fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		exact, is := r.paramCasts[int32(i+1)]

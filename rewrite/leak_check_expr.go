@@ -14,7 +14,7 @@ func (v *leakChecker) condition(n *sqltext.Node, at checkContext) {
 	if n == nil || v.reason != "" {
 		return
 	}
-	v.boolean(v.expr(n, at))
+	v.boolean(v.checkExpr(n, at))
 }
 
 func (v *leakChecker) boolean(e value) value {
@@ -28,19 +28,19 @@ func (v *leakChecker) boolean(e value) value {
 	return value{kind: kindBool}
 }
 
-// requireForm notes what the value of a parameter, which is a text, must look like.
+// requireForm notes which form the value of a parameter, a text, must have.
 func (v *leakChecker) requireForm(number int32, form verdict.Form) {
 	v.useParam(number, kindText)
 	v.paramForms[number] |= form
 }
 
-// useParam notes the kind that a parameter is used as: the client may declare it as that, or not at all.
+// useParam notes the kind of type as which a parameter is used: the client may declare such a type, or none.
 func (v *leakChecker) useParam(number int32, k kind) {
 	v.paramNeighbours[number] = append(v.paramNeighbours[number], 0)
 	v.setParamKind(number, k)
 }
 
-// setParamKind notes the kind of a parameter.
+// setParamKind notes the kind of a parameter's type.
 func (v *leakChecker) setParamKind(number int32, k kind) {
 	if known, ok := v.paramKinds[number]; ok && known != k {
 		v.reject("parameter $%d is used with two types", number)
@@ -48,8 +48,8 @@ func (v *leakChecker) setParamKind(number int32, k kind) {
 	v.paramKinds[number] = k
 }
 
-// expr checks an expression.
-func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
+// checkExpr checks whether an expression is leak-safe.
+func (v *leakChecker) checkExpr(n *sqltext.Node, at checkContext) value {
 	if v.reason != "" || n == nil {
 		v.reject("an expression that is missing")
 		return value{}
@@ -63,9 +63,9 @@ func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
 	case *sqltext.Node_ParamRef:
 		return value{kind: kindParam, param: n.ParamRef.Number}
 	case *sqltext.Node_A_Const:
-		return v.constant(n.AConst)
+		return v.constantValue(n.AConst)
 	case *sqltext.Node_TypeCast:
-		return v.cast(n.TypeCast, at)
+		return v.checkCast(n.TypeCast, at)
 	case *sqltext.Node_A_Expr:
 		return v.operation(n.AExpr, at)
 	case *sqltext.Node_BoolExpr:
@@ -74,7 +74,7 @@ func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
 		}
 		return value{kind: kindBool}
 	case *sqltext.Node_NullTest:
-		v.expr(n.NullTest.Arg, at)
+		v.checkExpr(n.NullTest.Arg, at)
 		return value{kind: kindBool}
 	case *sqltext.Node_BooleanTest:
 		v.condition(n.BooleanTest.Arg, at)
@@ -82,15 +82,15 @@ func (v *leakChecker) expr(n *sqltext.Node, at checkContext) value {
 	case *sqltext.Node_FuncCall:
 		return v.call(n.FuncCall, at)
 	case *sqltext.Node_CoalesceExpr:
-		return v.sameKind("COALESCE", n.CoalesceExpr.Args, at)
+		return v.checkSameKind("COALESCE", n.CoalesceExpr.Args, at)
 	case *sqltext.Node_MinMaxExpr:
-		return v.sameKind("GREATEST or LEAST", n.MinMaxExpr.Args, at)
+		return v.checkSameKind("GREATEST or LEAST", n.MinMaxExpr.Args, at)
 	case *sqltext.Node_CaseExpr:
 		return v.caseExpr(n.CaseExpr, at)
 	case *sqltext.Node_A_ArrayExpr:
-		return v.arrayExpr(n.AArrayExpr)
+		return v.checkArray(n.AArrayExpr)
 	case *sqltext.Node_SubLink:
-		return v.subLink(n.SubLink, at)
+		return v.checkSubLink(n.SubLink, at)
 	case *sqltext.Node_SQLValueFunction:
 		switch n.SqlvalueFunction.Op {
 		case sqltext.SVFOP_CURRENT_TIMESTAMP:
@@ -109,13 +109,13 @@ func (v *leakChecker) columnRef(c *sqltext.ColumnRef, at checkContext) value {
 	switch len(c.Fields) {
 	case 1:
 		if s := c.Fields[0].GetString_(); s != nil {
-			c := v.column(at.scope, s.GetSval())
+			c := v.findColumn(at.scope, s.GetSval())
 			return value{kind: c.kind, oid: c.oid}
 		}
 	case 2:
 		item, column := c.Fields[0].GetString_(), c.Fields[1].GetString_()
 		if item != nil && column != nil {
-			c := v.columnOf(at.scope, item.GetSval(), column.GetSval())
+			c := v.findColumnOf(at.scope, item.GetSval(), column.GetSval())
 			return value{kind: c.kind, oid: c.oid}
 		}
 	}
@@ -123,10 +123,10 @@ func (v *leakChecker) columnRef(c *sqltext.ColumnRef, at checkContext) value {
 	return value{}
 }
 
-func (v *leakChecker) constant(c *sqltext.A_Const) value {
+func (v *leakChecker) constantValue(c *sqltext.A_Const) value {
 	switch {
 	case c.Isnull:
-		return value{kind: kindString, constant: true, null: true}
+		return value{kind: kindString, constant: true, isNull: true}
 	case c.GetSval() != nil:
 		return value{kind: kindString, constant: true, text: c.GetSval().GetSval()}
 	case c.GetIval() != nil:
@@ -140,33 +140,33 @@ func (v *leakChecker) constant(c *sqltext.A_Const) value {
 	return value{}
 }
 
-// intervalPattern matches an interval that, added to the current time, stays within the calendar.
+// intervalPattern matches an interval that stays within the calendar when it is added to the current time.
 var intervalPattern = regexp.MustCompile(`^([0-9]{1,3} (second|minute|hour|day|week|mon|month|year)s?|[0-9]{2}:[0-9]{2}:[0-9]{2})$`)
 
-// cast checks x::type. A string becomes the type as PostgreSQL parses the statement, and so fails whatever the rows
-// are.
-func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
+// checkCast checks x::type. PostgreSQL converts a string when it parses the statement, so a failure does not depend on
+// rows.
+func (v *leakChecker) checkCast(c *sqltext.TypeCast, at checkContext) value {
 	arg := value{kind: kindOpaque}
 	if !isConstantArray(c.Arg.GetAArrayExpr()) {
-		arg = v.expr(c.Arg, at)
+		arg = v.checkExpr(c.Arg, at)
 	}
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
-	if enum := v.enum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
+	if enum := v.findEnum(schema, name); ok && enum != nil && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
 		v.reason == "" {
 		switch {
-		case arg.kind != kindParam && (arg.kind != kindString || arg.null):
+		case arg.kind != kindParam && (arg.kind != kindString || arg.isNull):
 		case !v.qualifyType(t):
 			v.reject("a type whose name is not plain to see")
 			return value{}
 		case arg.kind == kindParam:
-			v.castParam(arg.param, kindEnum, enum.OID)
+			v.noteParamCast(arg.param, kindEnum, enum.OID)
 			return value{kind: kindEnum, constant: true}
 		default:
 			return value{kind: kindEnum, constant: true}
 		}
 	}
-	// ARRAY[…]::type[]: PostgreSQL casts each element, and cuts it to a length
+	// the cast is ARRAY[…]::type[]: PostgreSQL casts each element, and shortens texts to the type's length
 	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
 	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType ||
 		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
@@ -196,9 +196,9 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 	case to == kindOpaque:
 		v.reject("type %s is not leak-safe", name)
 	case arg.kind == kindString && to == kindText:
-		return value{kind: to, constant: true, text: arg.text, null: arg.null}
+		return value{kind: to, constant: true, text: arg.text, isNull: arg.isNull}
 	case arg.kind == kindString && to == "jsonb":
-		return value{kind: to, constant: true, text: arg.text, null: arg.null}
+		return value{kind: to, constant: true, text: arg.text, isNull: arg.isNull}
 	case arg.kind == kindString && to == kindTSQuery && len(arg.text) > maxShortText:
 		v.reject("a long constant for a text search")
 	case arg.kind == kindString:
@@ -207,14 +207,14 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 		v.reject("a parameter as an array of whole numbers: larger ones may have been declared")
 	case arg.kind == kindParam && to == kindTSQuery:
 		v.reject("a parameter as a text search: matching goes as deep as its value says")
-	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // only one array type has the kind
+	case arg.kind == kindParam && len(t.ArrayBounds) > 0: // only one array type belongs to the kind
 		v.setParamKind(arg.param, to)
 		return value{kind: to}
 	case arg.kind == kindParam:
-		v.castParam(arg.param, to, found[0].OID)
+		v.noteParamCast(arg.param, to, found[0].OID)
 		return value{kind: to}
 	case written && (isConstantArray(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to):
-		// PostgreSQL converts each as it parses or plans; texts are only cut
+		// PostgreSQL converts each element when it parses or plans; texts are only shortened
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.reject("a cast to an array")
@@ -224,13 +224,13 @@ func (v *leakChecker) cast(c *sqltext.TypeCast, at checkContext) value {
 			v.reject("a cast to %s", name)
 		}
 		v.leaky = v.leaky || namesColumn(c.Arg)
-		result, _ := v.lookUp("cast", target, []value{arg})
+		result, _ := v.lookUpLeakSafe("cast", target, []value{arg})
 		return value{kind: result}
 	}
 	return value{}
 }
 
-// namesColumn tells whether an expression names a column.
+// namesColumn tells whether an expression contains a column reference.
 func namesColumn(n *sqltext.Node) bool {
 	found := false
 	var visit func(*sqltext.Node)
@@ -243,8 +243,8 @@ func namesColumn(n *sqltext.Node) bool {
 	return found
 }
 
-// qualifyType notes that a type in the text gets its schema, unless it has one. It is false where the text does not
-// show the type's name plainly.
+// qualifyType notes that the schema of a type must be written in the text, unless it is there. The result is false if
+// the text does not show the type's name plainly.
 func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	if len(t.Names) > 1 {
 		return true
@@ -256,8 +256,8 @@ func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	return true
 }
 
-// castParam notes that the text casts a parameter to a type: the client may declare it as that, or not at all.
-func (v *leakChecker) castParam(number int32, k kind, oid uint32) {
+// noteParamCast notes that the text casts a parameter to a type: the client may declare that type, or none.
+func (v *leakChecker) noteParamCast(number int32, k kind, oid uint32) {
 	v.setParamKind(number, k)
 	if known, ok := v.paramCasts[number]; ok && known != oid {
 		v.reject("parameter $%d is cast to two types", number)
@@ -265,10 +265,10 @@ func (v *leakChecker) castParam(number int32, k kind, oid uint32) {
 	v.paramCasts[number] = oid
 }
 
-// enum is the enum that a name means, with its schema or by the search path. A string that is none of its labels fails
-// as PostgreSQL parses the statement. It is nil for another type, for none, and where the name may mean one of several:
-// the rows of a table are a type of its name, too.
-func (v *leakChecker) enum(schema, name string) *catalog.Type {
+// findEnum returns the enum type that a name means, with its schema or by the search path. A string that is no label of
+// the enum fails when PostgreSQL parses the statement. The result is nil for another type, for none, and if the name
+// may mean one of several: a table's row type has the table's name, too.
+func (v *leakChecker) findEnum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
 	}
@@ -278,12 +278,13 @@ func (v *leakChecker) enum(schema, name string) *catalog.Type {
 	return nil
 }
 
-// lookUp looks for an operator or a function with these operands in the list of leak-safe expressions.
-func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
+// lookUpLeakSafe looks in the list of leak-safe expressions for an operator or a function with these operands, and
+// returns the kind of its result.
+func (v *leakChecker) lookUpLeakSafe(what, name string, operands []value) (kind, bool) {
 	if v.reason != "" {
 		return kindOpaque, false
 	}
-	// PostgreSQL takes both for texts
+	// PostgreSQL takes both operands for texts
 	if what == "operator" && len(operands) == 2 && operands[0].isUntyped() && operands[1].isUntyped() {
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
@@ -315,7 +316,7 @@ func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 					v.useParam(operands[i].param, "jsonb")
 					v.paramForms[operands[i].param] |= verdict.ShallowJSON
 				} else if v.setParamKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 {
-					// an operand without type gets the other's type
+					// an operand without a type gets the type of the other operand
 					v.paramNeighbours[operands[i].param] = append(v.paramNeighbours[operands[i].param], operands[1-i].oid)
 				} else {
 					v.paramNeighbours[operands[i].param] = append(v.paramNeighbours[operands[i].param], 0)
@@ -331,9 +332,9 @@ func (v *leakChecker) lookUp(what, name string, operands []value) (kind, bool) {
 	return kindOpaque, false
 }
 
-// isLeakproof tells whether the server takes an operator for leak-proof, as far as is known here.
+// isLeakproof tells whether the server considers an operator leak-proof, as far as it is known.
 func isLeakproof(name string, operands []value) bool {
-	if name == "+" || name == "-" { // PostgreSQL computes now() and its offsets once for the statement
+	if name == "+" || name == "-" { // PostgreSQL computes now() plus or minus an interval once for the statement
 		return true
 	}
 	if !slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
@@ -368,7 +369,7 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 		return value{}
 	}
 	if others := v.snap.OperatorsNamed("", name); schema == "" &&
-		slices.ContainsFunc(others, func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+		slices.ContainsFunc(others, func(o *catalog.Operator) bool { return !isKnownExtension(o.Extension) }) {
 		v.reject("operator %s has overloads of others", name)
 		return value{}
 	}
@@ -376,30 +377,30 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 		v.reject("operator %s in front of its operand", name)
 		return value{}
 	}
-	left := v.expr(x.Lexpr, at)
-	// these operands are no texts
+	left := v.checkExpr(x.Lexpr, at)
+	// these operands are not texts
 	if right := x.Rexpr; (name == "%" || name == "<->") &&
 		(left.isUntyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
 		v.reject("operator %s of operands without a type", name)
 	}
-	compare := func(operator string, right value) { v.lookUp("operator", operator, []value{left, right}) }
+	compare := func(operator string, right value) { v.lookUpLeakSafe("operator", operator, []value{left, right}) }
 	switch x.Kind {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 		right, made := value{}, false
 		if slices.Contains([]string{"~~", "!~~", "~~*", "!~~*"}, name) {
-			right, made = v.builtPattern(x.Rexpr, at)
+			right, made = v.checkJoinedPattern(x.Rexpr, at)
 		}
 		if !made {
-			right = v.expr(x.Rexpr, at)
+			right = v.checkExpr(x.Rexpr, at)
 		}
-		result, _ := v.lookUp("operator", name, []value{left, right})
+		result, _ := v.lookUpLeakSafe("operator", name, []value{left, right})
 		return value{kind: result}
 	case sqltext.AEXPR_SIMILAR:
 		compare(name, v.similarToRegexp(x.Rexpr))
 	case sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT:
-		compare("=", v.expr(x.Rexpr, at))
-	case sqltext.AEXPR_NULLIF: // the left operand, after the comparison has given it a type
-		right := v.expr(x.Rexpr, at)
+		compare("=", v.checkExpr(x.Rexpr, at))
+	case sqltext.AEXPR_NULLIF: // the result is the left operand, after the comparison has given it a type
+		right := v.checkExpr(x.Rexpr, at)
 		compare("=", right)
 		if v.reason == "" && (left.isUntyped() && right.kind != kindText ||
 			!left.isUntyped() && left.kind != right.kind && !right.isUntyped()) {
@@ -410,10 +411,10 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 		if x.Rexpr.GetList() == nil {
 			v.reject("IN")
 		}
-		left.oid = 0 // the values of a list become one type
+		left.oid = 0 // the values of a list get one common type
 		values := []value{left}
 		for _, item := range x.Rexpr.GetList().GetItems() {
-			e := v.expr(item, at)
+			e := v.checkExpr(item, at)
 			e.oid = 0
 			values = append(values, e)
 			compare(name, e)
@@ -425,35 +426,35 @@ func (v *leakChecker) operation(x *sqltext.A_Expr, at checkContext) value {
 			v.reject("BETWEEN")
 			return value{}
 		}
-		compare(">=", v.expr(bounds[0], at))
-		compare("<=", v.expr(bounds[1], at))
+		compare(">=", v.checkExpr(bounds[0], at))
+		compare("<=", v.checkExpr(bounds[1], at))
 	case sqltext.AEXPR_OP_ANY:
-		v.anyArray(name, left, x.Rexpr, at)
+		v.checkAnyArray(name, left, x.Rexpr, at)
 	default:
 		v.reject("this form of operator %s", name)
 	}
 	return value{kind: kindBool}
 }
 
-// anyArray checks x = ANY (array).
-func (v *leakChecker) anyArray(name string, left value, n *sqltext.Node, at checkContext) {
+// checkAnyArray checks x = ANY (array).
+func (v *leakChecker) checkAnyArray(name string, left value, n *sqltext.Node, at checkContext) {
 	if elements := n.GetAArrayExpr(); elements != nil {
 		left.oid = 0
 		values := []value{left}
 		for _, n := range elements.Elements {
-			e := v.expr(n, at)
+			e := v.checkExpr(n, at)
 			e.oid = 0
 			values = append(values, e)
-			v.lookUp("operator", name, []value{left, e})
+			v.lookUpLeakSafe("operator", name, []value{left, e})
 		}
 		v.checkConversions(values)
 		v.checkArrayConversion(left, values[1:])
 		return
 	}
-	switch array := v.expr(n, at); {
+	switch array := v.checkExpr(n, at); {
 	case v.reason != "":
 	case (array.kind == "text[]" || array.kind == "uuid[]" || array.kind == kindInts) && name == "=":
-		v.lookUp("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
+		v.lookUpLeakSafe("operator", name, []value{left, {kind: kind(strings.TrimSuffix(string(array.kind), "[]"))}})
 	case array.kind == kindParam && name == "=" && (left.kind == kindInt || left.kind == kindText || left.kind == "uuid"):
 		v.useParam(array.param, left.kind+"[]")
 	case array.kind == kindString && name == "=" && isSortable(left.kind) && !left.isUntyped():
@@ -462,9 +463,9 @@ func (v *leakChecker) anyArray(name string, left value, n *sqltext.Node, at chec
 	}
 }
 
-// checkConversions wants the values of a list and their left operand to become one type without an error. The largest
-// dates are out of range as timestamps. A timestamp without time zone gets a zone at run time. The largest numbers are
-// out of range as floating point.
+// checkConversions rejects a list unless its values and their left operand get one type without an error. The largest
+// dates are out of range as timestamps. A timestamp without time zone gets its zone when the statement runs. The
+// largest numbers are out of range as floating point.
 func (v *leakChecker) checkConversions(values []value) {
 	var of kind
 	numeric, float := false, false
@@ -483,9 +484,9 @@ func (v *leakChecker) checkConversions(values []value) {
 	}
 }
 
-// checkArrayConversion wants the elements of an array to be of the type that they are compared as. They become one type
-// before PostgreSQL looks at the left operand. Of numeric constants and integers it makes an array of numeric, and
-// converts that to floating point as it compares a row.
+// checkArrayConversion rejects an array unless its elements have the type in which they are compared. PostgreSQL gives
+// the elements one type before it looks at the left operand. From numeric constants and integers it makes an array of
+// numeric, and converts that to floating point when it compares a row.
 func (v *leakChecker) checkArrayConversion(left value, elements []value) {
 	numeric, float, other := false, false, false
 	for _, e := range elements {
@@ -496,7 +497,7 @@ func (v *leakChecker) checkArrayConversion(left value, elements []value) {
 	}
 }
 
-// timeKind is the kind of a date or timestamp; "": it is neither.
+// timeKind returns the kind of a date or timestamp; "": the value is neither.
 func (v *leakChecker) timeKind(e value) kind {
 	switch k := e.kind.columnKind(); k {
 	case "date", "timestamp", "timestamptz":
@@ -505,11 +506,11 @@ func (v *leakChecker) timeKind(e value) kind {
 	return ""
 }
 
-// sameKind checks expressions that must all be of one kind.
-func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkContext) value {
+// checkSameKind checks expressions whose values must all be of one kind.
+func (v *leakChecker) checkSameKind(what string, nodes []*sqltext.Node, at checkContext) value {
 	var result kind
 	for _, n := range nodes {
-		e := v.expr(n, at)
+		e := v.checkExpr(n, at)
 		switch {
 		case v.reason != "" || e.kind == kindString:
 		case !isSortable(e.kind), e.kind == kindParam:
@@ -517,7 +518,7 @@ func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkConte
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.resultKind(e)
 		case result != v.resultKind(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
-			// integers become either without an error
+			// integers become numeric or floating point without an error
 			v.reject("%s over different types", what)
 		}
 	}
@@ -527,8 +528,8 @@ func (v *leakChecker) sameKind(what string, nodes []*sqltext.Node, at checkConte
 	return value{kind: result}
 }
 
-// arrayExpr checks ARRAY[...] of strings, which PostgreSQL takes for texts, with parameters among them, or of integers.
-func (v *leakChecker) arrayExpr(a *sqltext.A_ArrayExpr) value {
+// checkArray checks an ARRAY[...] of strings, which PostgreSQL takes for texts, of parameters, or of integers.
+func (v *leakChecker) checkArray(a *sqltext.A_ArrayExpr) value {
 	var of kind
 	for _, n := range a.Elements {
 		k := kindText
@@ -552,7 +553,7 @@ func (v *leakChecker) arrayExpr(a *sqltext.A_ArrayExpr) value {
 	return value{kind: of + "[]"}
 }
 
-// isConstantArray tells whether ARRAY[...] holds constants only.
+// isConstantArray tells whether an ARRAY[...] contains only constants.
 func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 	return a != nil && !slices.ContainsFunc(a.Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 }
@@ -560,13 +561,13 @@ func isConstantArray(a *sqltext.A_ArrayExpr) bool {
 func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
 	var results []*sqltext.Node
 	var arg value
-	if c.Arg != nil { // once: another CASE may stand in it
-		arg = v.expr(c.Arg, at)
+	if c.Arg != nil { // the value is checked once, since another CASE may stand in it
+		arg = v.checkExpr(c.Arg, at)
 	}
 	for _, n := range c.Args {
 		when := n.GetCaseWhen()
 		if c.Arg != nil {
-			v.lookUp("operator", "=", []value{arg, v.expr(when.GetExpr(), at)})
+			v.lookUpLeakSafe("operator", "=", []value{arg, v.checkExpr(when.GetExpr(), at)})
 		} else {
 			v.condition(when.GetExpr(), at)
 		}
@@ -575,7 +576,7 @@ func (v *leakChecker) caseExpr(c *sqltext.CaseExpr, at checkContext) value {
 	if c.Defresult != nil {
 		results = append(results, c.Defresult)
 	}
-	return v.sameKind("CASE", results, at)
+	return v.checkSameKind("CASE", results, at)
 }
 
 func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
@@ -592,7 +593,7 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 		return value{}
 	}
 	if _, ok := leakSafeList["aggregate "+name]; ok {
-		return v.aggregateCall(name, f, at)
+		return v.checkAggregateCall(name, f, at)
 	}
 	if f.AggStar || f.AggDistinct || f.AggFilter != nil {
 		v.reject("function %s is not leak-safe", name)
@@ -600,21 +601,21 @@ func (v *leakChecker) call(f *sqltext.FuncCall, at checkContext) value {
 	}
 	var args []value
 	for _, n := range f.Args {
-		args = append(args, v.expr(n, at))
+		args = append(args, v.checkExpr(n, at))
 	}
 	v.leaky = v.leaky || slices.ContainsFunc(f.Args, namesColumn)
 	if name == "extract" && f.Funcformat != sqltext.COERCE_SQL_SYNTAX {
 		v.reject("function extract is not leak-safe")
 	}
-	result, _ := v.lookUp("function", name, args)
+	result, _ := v.lookUpLeakSafe("function", name, args)
 	return value{kind: result}
 }
 
-// isCatalogFunction tells whether a name means a function of pg_catalog, if the types of its arguments are known.
-// Nothing else has the name then, except aggregates of extensions, which take types of their own.
+// isCatalogFunction tells whether a name means a function of pg_catalog, given that the types of its arguments are
+// known. Nothing else may have the name, except aggregates of extensions, which take types of their own.
 func (v *leakChecker) isCatalogFunction(name string) bool {
 	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name),
-		func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
+		func(f *catalog.Function) bool { return f.Kind != 'a' || !isKnownExtension(f.Extension) })
 }
 
 // isTrigramFunction tells whether a name can only mean a function of pg_trgm.
@@ -624,8 +625,8 @@ func (v *leakChecker) isTrigramFunction(name string) bool {
 			func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
 }
 
-func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkContext) value {
-	// The outer scopes are left out: PostgreSQL takes an aggregate over outer columns alone for one of the outer query.
+func (v *leakChecker) checkAggregateCall(name string, f *sqltext.FuncCall, at checkContext) value {
+	// The scopes of outer queries are left out: an aggregate over outer columns alone belongs to the outer query.
 	inner := checkContext{scope: &leakScope{items: at.scope.items}, mayNotRun: at.mayNotRun}
 	if !at.aggregateAllowed {
 		v.reject("aggregate %s here", name)
@@ -642,7 +643,7 @@ func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkCo
 	}
 	var args []value
 	for _, n := range f.Args {
-		e := v.expr(n, inner)
+		e := v.checkExpr(n, inner)
 		if f.AggDistinct && !isSortable(v.resultKind(e)) {
 			v.reject("%s(DISTINCT ...) over a type that is not leak-safe", name)
 		}
@@ -658,23 +659,23 @@ func (v *leakChecker) aggregateCall(name string, f *sqltext.FuncCall, at checkCo
 		}
 		args[0] = value{kind: v.resultKind(args[0])}
 	}
-	result, _ := v.lookUp("aggregate", name, args)
+	result, _ := v.lookUpLeakSafe("aggregate", name, args)
 	if (name == "sum" || name == "avg") && args[0].kind != kindInt && !v.hasFewDigits(f.Args[0], inner.scope) {
 		v.noteOverflow(name, at)
 	}
 	return value{kind: result}
 }
 
-// noteOverflow notes a sum that may overflow. Only visible rows decide whether it does, and only they may decide
-// whether PostgreSQL computes it.
+// noteOverflow notes a sum that may overflow. It rejects the sum unless only visible rows decide whether PostgreSQL
+// computes it, and whether it overflows.
 func (v *leakChecker) noteOverflow(what string, at checkContext) {
 	if v.sumMayOverflow = true; at.mayNotRun {
 		v.reject("%s, which may overflow, beside another table or in an expression", what)
 	}
 }
 
-// hasFewDigits tells whether all numbers of a numeric expression have few digits: those of columns with a declared
-// precision, and what is chosen or added up of them.
+// hasFewDigits tells whether all numbers of a numeric expression have few digits: columns with a declared precision,
+// and what is chosen or added up from them.
 func (v *leakChecker) hasFewDigits(n *sqltext.Node, scope *leakScope) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.hasFewDigits(n, scope) })
@@ -728,7 +729,7 @@ func (v *leakChecker) columnHasFewDigits(c *sqltext.ColumnRef, s *leakScope) boo
 	return false
 }
 
-// hasSubLink tells whether conditions of a SELECT have sub-selects, which PostgreSQL may turn into joins.
+// hasSubLink tells whether the conditions of a SELECT contain sub-selects, which PostgreSQL may turn into joins.
 func hasSubLink(s *sqltext.SelectStmt) bool {
 	found := false
 	var visit func(*sqltext.Node)
@@ -742,27 +743,27 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 	return found
 }
 
-// subLink checks EXISTS, IN (SELECT ...), and a SELECT as a value that always has one row.
-func (v *leakChecker) subLink(s *sqltext.SubLink, at checkContext) value {
+// checkSubLink checks EXISTS, IN (SELECT ...), and a SELECT as a value that always has one row.
+func (v *leakChecker) checkSubLink(s *sqltext.SubLink, at checkContext) value {
 	query := s.GetSubselect().GetSelectStmt()
 	inner := checkContext{scope: at.scope, mayNotRun: true}
 	switch s.SubLinkType {
 	case sqltext.EXISTS_SUBLINK:
-		v.query(query, inner, false)
+		v.checkQuery(query, inner, false)
 		return value{kind: kindBool}
 	case sqltext.ANY_SUBLINK:
-		left := v.expr(s.Testexpr, at)
-		columns := v.query(query, inner, false)
+		left := v.checkExpr(s.Testexpr, at)
+		columns := v.checkQuery(query, inner, false)
 		if v.reason == "" && (len(columns) != 1 || len(s.OperName) > 0) {
 			v.reject("ANY (SELECT ...) in this form")
 			return value{}
 		}
 		if v.reason == "" {
-			v.lookUp("operator", "=", []value{left, {kind: columns[0].kind}})
+			v.lookUpLeakSafe("operator", "=", []value{left, {kind: columns[0].kind}})
 		}
 		return value{kind: kindBool}
 	case sqltext.EXPR_SUBLINK:
-		columns := v.query(query, inner, false)
+		columns := v.checkQuery(query, inner, false)
 		if v.reason != "" {
 			return value{}
 		}
@@ -776,7 +777,7 @@ func (v *leakChecker) subLink(s *sqltext.SubLink, at checkContext) value {
 	return value{}
 }
 
-// returnsOneRow tells whether a SELECT has exactly one row because it aggregates without groups.
+// returnsOneRow tells whether a SELECT returns exactly one row because it aggregates without groups.
 func returnsOneRow(s *sqltext.SelectStmt) bool {
 	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 ||
 		len(s.DistinctClause) > 0 {

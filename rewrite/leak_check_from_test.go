@@ -8,7 +8,7 @@ import (
 
 // A function in FROM takes the signed path where it reads a text search, as an expression that reads one does.
 func TestSearchesInFrom(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
+	r, _ := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
 	for sql, signedPath := range map[string]bool{
 		"SELECT id, ts_rank(found, q) AS rank FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY rank DESC, id LIMIT 5": true,
 		"SELECT id FROM memories m CROSS JOIN websearch_to_tsquery('lake -storm') AS q WHERE m.found @@ q":                                         true,
@@ -47,7 +47,7 @@ func TestSearchesInFrom(t *testing.T) {
 // A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some
 // numbers no floating point.
 func TestUsingIsOfOneType(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned,
+	r, _ := altered(t, AlwaysSignedMode,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
 			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
 	for column, signedPath := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {

@@ -13,11 +13,11 @@ import (
 //go:embed leak_safe.txt
 var leakSafeText string
 
-// kind is what the leak checker knows of the type of an expression: no more than the list needs.
+// kind is what the leak checker knows about the type of an expression: no more than the list needs.
 type kind string
 
 const (
-	kindOpaque     kind = "opaque" // an expression may only return the value, count it, and test it for NULL
+	kindOpaque     kind = "opaque" // the expression may only be returned, counted, and tested for NULL
 	kindString     kind = "string" // NULL, or a constant whose type PostgreSQL infers from the context
 	kindParam      kind = "parameter"
 	kindInt        kind = "int"
@@ -33,10 +33,10 @@ const (
 	kindTSQuery    kind = "tsquery"
 	kindTSVector   kind = "tsvector"
 
-	kindConfiguration kind = "configuration" // the configuration of a text search, as a constant
+	kindConfiguration kind = "configuration" // the configuration of a text search, given as a constant
 )
 
-// typeKinds are the types that have a kind of their own, by OID.
+// typeKinds has the kind of each type that has a kind of its own, by the type's OID.
 var typeKinds = map[uint32]kind{
 	16: kindBool, 20: kindInt, 21: kindInt, 23: kindInt, 1700: kindNumeric,
 	700: "float", 701: "float", 25: kindText, 1043: kindText, 2950: "uuid",
@@ -46,15 +46,15 @@ var typeKinds = map[uint32]kind{
 	3904: "int4range", 3906: "numrange", 3908: "tsrange", 3910: "tstzrange", 3912: "daterange", 3926: "int8range",
 }
 
-// kindInts are arrays of integers, of any size.
+// kindInts is the kind of integer arrays, with integers of any size.
 const kindInts kind = "int[]"
 
-// extensionKinds are the types of extensions that have a kind, by their own name.
+// extensionKinds are the types of extensions whose kind has the type's own name.
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
-// kindOf is the kind of a column. That of a domain is the kind of the type under it: PostgreSQL chooses that type's
-// operators and functions, unless somebody has made some of the same name for the domain, and then the name is not
-// leak-safe. A domain checks values that are made, not values that are read. Texts of another collation than the
+// kindOf returns the kind of a column. For a domain it is the kind of the domain's base type: PostgreSQL chooses that
+// type's operators and functions, unless somebody has made some of the same name for the domain, and then the name is
+// not leak-safe. A domain checks values that are made, not values that are read. Texts of another collation than the
 // database's are opaque: two of different collations cannot be compared, which PostgreSQL notices only when it comes to
 // a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
@@ -66,7 +66,7 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	switch t := snap.TypeByOID(oid); {
 	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"),
 		func(o *catalog.Operator) bool { return o.Extension == "intarray" }):
-		// intarray's operators fail for arrays with NULL
+		// the operators of intarray fail for arrays that contain NULL
 		return kindOpaque
 	case k != kindOpaque || t == nil:
 	case t.Kind == 'e':
@@ -77,7 +77,7 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	return k
 }
 
-// columnKind is the kind of a column that a value of this kind fits.
+// columnKind returns the kind of a column that a value of this kind fits.
 func (k kind) columnKind() kind {
 	switch k {
 	case kindNow, kindRecent:
@@ -95,14 +95,14 @@ func kindOfOID(oid uint32) kind {
 	return kindOpaque
 }
 
-// leakSafeEntry is an entry of leak_safe.txt.
+// leakSafeEntry is an entry of the file leak_safe.txt.
 type leakSafeEntry struct {
 	operands [][]kind
 	result   kind
 	reason   string
 }
 
-// leakSafeList is leak_safe.txt, by "operator =".
+// leakSafeList has the entries of leak_safe.txt, by a key such as "operator =".
 var leakSafeList = func() map[string][]leakSafeEntry {
 	list := map[string][]leakSafeEntry{}
 	for line := range dataLines(leakSafeText) {
@@ -133,28 +133,30 @@ func isSortable(k kind) bool {
 	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector && k != "hstore"
 }
 
-// timeFields are the fields that every timestamp has.
+// timeFields are the fields that EXTRACT can take from every timestamp.
 var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy", "quarter", "epoch"}
 
-// dateFields are the fields that every date has; date_trunc cuts every timestamp to truncUnits.
+// dateFields are the fields that EXTRACT can take from every date; truncUnits are the units of date_trunc that fail for
+// no timestamp.
 var (
 	dateFields = []string{"year", "month", "day", "dow", "doy", "quarter", "epoch"}
 	truncUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
 )
 
-// value is what the leak checker knows of an expression.
+// value is what the leak checker knows about an expression.
 type value struct {
-	kind      kind
-	constant  bool
-	text      string // the text of a string constant, with or without a cast to text
-	null      bool
-	number    int32  // the value of an integer constant
-	param     int32  // the number of a parameter
-	notOnList bool   // outputExpr has allowed it by its parts: see leak_check_output.go
-	oid       uint32 // the type of a table's column
+	kind     kind
+	constant bool
+	text     string // the value of a string constant, with or without a cast to text
+	isNull   bool
+	number   int32 // the value of an integer constant
+	param    int32 // the number of a parameter
+	// the expression is not on the list, and outputExpr has allowed it by its parts: see leak_check_output.go
+	notOnList bool
+	oid       uint32 // the OID of the type of a table's column
 }
 
-// fits tells whether an operand can stand where the list asks for a kind.
+// fits tells whether an operand can stand where the list requires a kind.
 func (v value) fits(wanted kind) bool {
 	switch wanted {
 	case "any":
@@ -199,14 +201,14 @@ func (v value) fits(wanted kind) bool {
 }
 
 const (
-	maxShortText = 500 // bytes of a text that PostgreSQL parses recursively
-	maxWildcards = 200 // wildcards of a pattern, which PostgreSQL matches recursively
+	maxShortText = 500 // the largest text, in bytes, that PostgreSQL may parse recursively
+	maxWildcards = 200 // the most wildcards in a pattern, which PostgreSQL matches recursively
 	maxDays      = 100_000
 )
 
-// isStringLiteral tells whether a value is a string in the text, cast to text or not.
+// isStringLiteral tells whether a value is a string literal, with or without a cast to text.
 func (v value) isStringLiteral() bool {
-	return v.constant && !v.null && (v.kind == kindString || v.kind == kindText)
+	return v.constant && !v.isNull && (v.kind == kindString || v.kind == kindText)
 }
 
 // isUntyped tells whether a value gets its type from the operand beside it.

@@ -9,27 +9,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL computes the outputs of the outermost SELECT last, of rows that have passed its joins, its conditions and
+// PostgreSQL computes the outputs of the outermost SELECT last, for rows that have passed its joins, its conditions and
 // the rule (apply_scanjoin_target_to_paths of planner.c). Only visible rows decide there whether an expression fails or
-// prints. So outputs may hold more than the leak-safe list has.
+// prints. So outputs may hold expressions that are not on the leak-safe list.
 //
-// That is not so of sort and group keys. Below a join PostgreSQL may sort by what one table computes
+// Sort and group keys may not. Below a join PostgreSQL may sort by what one table computes
 // (generate_useful_gather_paths of allpaths.c). It may sort a child of a partitioned table in the order of its
-// neighbour's index. Nor is it so of the arguments of min and its kin: the planner adds "IS NOT NULL" to the conditions
-// (planagg.c). All these must be leak-safe, or computed of groups, which PostgreSQL makes after all joins.
+// neighbour's index. Neither may the arguments of min and similar aggregates: the planner adds "IS NOT NULL" to the
+// conditions (planagg.c). All these must be leak-safe, or computed of groups, which PostgreSQL makes after all joins.
 
-// maxOutputExprs bounds how many expressions are looked at in parts: each part may be looked at again for each
+// maxOutputExprs bounds how many expressions are checked by their parts: each part may be checked again for each
 // expression around it.
 const maxOutputExprs = 500
 
-// plainFunctionGroups are the groups of functions.txt whose functions compute a value of their operands.
+// plainFunctionGroups are the groups of functions.txt whose functions compute a value from their operands.
 var plainFunctionGroups = []string{groupAggregates, "text and binary", "numbers and chance", "dates and times", "JSON",
 	"arrays and sets", "text search", "ranges", "networks"}
 
 const groupAggregates = "aggregates and windows"
 
-// notPlainFunctions are functions of those groups that act, depend on more than their operands, or return sets. Some
-// are aggregates whose last digits depend on the order of rows, which is another than under row security.
+// notPlainFunctions are functions of those groups that act, depend on more than their operands, or return sets. They
+// include aggregates whose last digits depend on the order of rows, which differs from the order under row security.
 var notPlainFunctions = []string{
 	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope",
 	"regr_sxx", "regr_sxy", "regr_syy",
@@ -48,9 +48,9 @@ var notPlainFunctions = []string{
 // indexedAggregates are the aggregates that an index may answer (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
-// Without an ORDER BY, the results of these depend on the order of rows, and so on the plan. The plan is another than
-// under row security, and may depend on how many rows are hidden. So do the last digits of deviations of floating
-// point.
+// Without an ORDER BY, the results of these functions depend on the order of rows, and so on the plan. The plan differs
+// from the one under row security, and may depend on how many rows are hidden. The same holds for the last digits of
+// deviations of floating-point numbers.
 var (
 	orderDependentAggregates = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg",
 		"jsonb_object_agg", "xmlagg"}
@@ -58,14 +58,14 @@ var (
 	deviationAggregates   = []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"}
 )
 
-// outputTypes are the types, by OID, that an output may be cast to, and arrays of them.
+// outputTypes are the types, by OID, to which an output may be cast. Arrays of them are allowed, too.
 var outputTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
 	1700, 2950, 3802}
 
-// leakCheckState is the part of the checker's state that a check of an expression on trial may change.
+// leakCheckState is the part of the leak checker's state that is restored after a failed check of an expression.
 type leakCheckState struct {
 	sumMayOverflow, leaky, indexSearch bool
-	types, starred                     int
+	typeCount, starCount               int
 	paramKinds                         map[int32]kind
 	paramForms                         map[int32]verdict.Form
 	paramCasts                         map[int32]uint32
@@ -81,19 +81,19 @@ func (v *leakChecker) saveState() leakCheckState {
 func (v *leakChecker) restoreState(m leakCheckState) {
 	v.reason, v.sumMayOverflow, v.leaky, v.indexSearch, v.typesToQualify, v.starColumnCount = "", m.sumMayOverflow,
 		m.leaky, m.indexSearch,
-		v.typesToQualify[:m.types], m.starred
+		v.typesToQualify[:m.typeCount], m.starCount
 	v.paramKinds, v.paramForms, v.paramCasts, v.paramNeighbours = m.paramKinds, m.paramForms, m.paramCasts,
 		m.paramNeighbours
 }
 
-// outputExpr checks an expression that the outermost SELECT returns.
-func (v *leakChecker) outputExpr(n *sqltext.Node, at checkContext) value {
+// checkOutput checks an expression that the outermost SELECT returns.
+func (v *leakChecker) checkOutput(n *sqltext.Node, at checkContext) value {
 	if v.reason != "" || !at.isOutput {
-		return v.expr(n, at)
+		return v.checkExpr(n, at)
 	}
 	before := v.saveState()
-	e := v.expr(n, at)
-	v.leaky, v.indexSearch = before.leaky, before.indexSearch // no index answers an output
+	e := v.checkExpr(n, at)
+	v.leaky, v.indexSearch = before.leaky, before.indexSearch // no index serves an output
 	if v.reason == "" {
 		return e
 	}
@@ -104,98 +104,99 @@ func (v *leakChecker) outputExpr(n *sqltext.Node, at checkContext) value {
 		v.reject("what it returns is very long")
 	case len(v.foreignCasts) > 0:
 		v.reject("it brings a cast that is not PostgreSQL's own")
-	// it may fail as PostgreSQL plans, or as it returns a row: that depends on whether the plan is for these values
+	// PostgreSQL may evaluate the expression when it plans, or when it returns a row, depending on whether the plan is
+	// made for these values
 	case mayBeOfParamsOnly(n):
 		v.reject("%s", reason)
 	}
-	if v.exprByParts(n, at, reason); v.reason != "" {
+	if v.checkExprByParts(n, at, reason); v.reason != "" {
 		return value{}
 	}
 	return value{kind: kindOpaque, notOnList: true}
 }
 
-// exprByParts checks an expression that is not on the list by its parts. Other kinds of expressions keep the reason
-// that the list gave.
-func (v *leakChecker) exprByParts(n *sqltext.Node, at checkContext, reason string) {
+// checkExprByParts checks an expression that is not on the list by its parts. For other kinds of expressions the list's
+// reason stands.
+func (v *leakChecker) checkExprByParts(n *sqltext.Node, at checkContext, reason string) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
-		v.callByParts(x.FuncCall, at, reason)
+		v.checkCallByParts(x.FuncCall, at, reason)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
 		if !ok || len(x.AExpr.Name) > 1 || slices.ContainsFunc(v.snap.OperatorsNamed("", name),
-			func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+			func(o *catalog.Operator) bool { return !isKnownExtension(o.Extension) }) {
 			v.reject("%s", reason)
 			return
 		}
 		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.aboveFence && left.GetParamRef() == nil &&
 			right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
-			v.useParam(right.GetParamRef().Number, kindUndeclared) // Bind gives it the type of the left operand
-			v.operands(at, reason, left)
+			v.useParam(right.GetParamRef().Number, kindUndeclared) // at Bind the parameter gets the type of the left operand
+			v.checkOperands(at, reason, left)
 			return
 		}
-		v.operands(at, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
+		v.checkOperands(at, reason, x.AExpr.Lexpr, x.AExpr.Rexpr)
 	case *sqltext.Node_TypeCast:
 		if !v.isOutputType(x.TypeCast.TypeName) {
 			v.reject("%s", reason)
 			return
 		}
-		v.operands(at, reason, x.TypeCast.Arg)
+		v.checkOperands(at, reason, x.TypeCast.Arg)
 	case *sqltext.Node_BoolExpr:
-		v.operands(at, reason, x.BoolExpr.Args...)
+		v.checkOperands(at, reason, x.BoolExpr.Args...)
 	case *sqltext.Node_NullTest:
-		v.operands(at, reason, x.NullTest.Arg)
+		v.checkOperands(at, reason, x.NullTest.Arg)
 	case *sqltext.Node_BooleanTest:
-		v.operands(at, reason, x.BooleanTest.Arg)
+		v.checkOperands(at, reason, x.BooleanTest.Arg)
 	case *sqltext.Node_CoalesceExpr:
-		v.operands(at, reason, x.CoalesceExpr.Args...)
+		v.checkOperands(at, reason, x.CoalesceExpr.Args...)
 	case *sqltext.Node_MinMaxExpr:
-		v.operands(at, reason, x.MinMaxExpr.Args...)
+		v.checkOperands(at, reason, x.MinMaxExpr.Args...)
 	case *sqltext.Node_A_ArrayExpr:
-		v.operands(at, reason, x.AArrayExpr.Elements...)
+		v.checkOperands(at, reason, x.AArrayExpr.Elements...)
 	case *sqltext.Node_CaseExpr:
-		v.operands(at, reason, x.CaseExpr.Arg, x.CaseExpr.Defresult)
+		v.checkOperands(at, reason, x.CaseExpr.Arg, x.CaseExpr.Defresult)
 		for _, when := range x.CaseExpr.Args {
-			v.operands(at, reason, when.GetCaseWhen().GetExpr(), when.GetCaseWhen().GetResult())
+			v.checkOperands(at, reason, when.GetCaseWhen().GetExpr(), when.GetCaseWhen().GetResult())
 		}
 	case *sqltext.Node_A_Indirection:
-		v.operands(at, reason, x.AIndirection.Arg)
+		v.checkOperands(at, reason, x.AIndirection.Arg)
 		for _, n := range x.AIndirection.Indirection {
-			if n.GetAIndices() == nil { // a field of a row
+			if n.GetAIndices() == nil { // the expression is a field of a row
 				v.reject("%s", reason)
 				return
 			}
-			v.operands(at, reason, n.GetAIndices().Lidx, n.GetAIndices().Uidx)
+			v.checkOperands(at, reason, n.GetAIndices().Lidx, n.GetAIndices().Uidx)
 		}
 	default:
 		v.reject("%s", reason)
 	}
 }
 
-// operands checks operands, each of which may be leak-safe by itself. A parameter may not stand in an expression that
-// is not on the list: its declared type is not known there.
-func (v *leakChecker) operands(at checkContext, reason string, nodes ...*sqltext.Node) {
+// checkOperands checks the operands of an expression that is not on the list. A parameter may not be one of them,
+// because its declared type is not known.
+func (v *leakChecker) checkOperands(at checkContext, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		switch {
 		case v.reason != "":
 			return
 		case n == nil || n.Node == nil:
 		case n.GetList() != nil:
-			v.operands(at, reason, n.GetList().Items...)
+			v.checkOperands(at, reason, n.GetList().Items...)
 		case n.GetParamRef() != nil:
 			v.reject("%s", reason)
 		default:
-			v.outputExpr(n, at)
+			v.checkOutput(n, at)
 		}
 	}
 }
 
-func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason string) {
+func (v *leakChecker) checkCallByParts(f *sqltext.FuncCall, at checkContext, reason string) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	aggregate := isAggregate(f)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.isCatalogFunction(name),
 		!isPlainFunction(name), slices.Contains(orderDependentAggregates, name) &&
-			len(f.AggOrder) == 0, slices.Contains(orderDependentWindows, name) && !v.hasOrder(f.Over), aggregate &&
+			len(f.AggOrder) == 0, slices.Contains(orderDependentWindows, name) && !v.hasOrderBy(f.Over), aggregate &&
 			!at.aggregateAllowed, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
 		v.reject("%s", reason)
 		return
@@ -207,14 +208,14 @@ func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason s
 			aggregateAllowed: f.Over != nil}
 	}
 	for _, n := range f.AggOrder {
-		v.sortKey(n, inner)
+		v.checkSortKey(n, inner)
 	}
 	if f.AggFilter != nil {
-		v.operands(inner, reason, f.AggFilter)
+		v.checkOperands(inner, reason, f.AggFilter)
 	}
 	for _, n := range f.Args {
 		if (f.AggDistinct || isIndexedAggregate(name)) && !at.aboveFence {
-			switch e := v.expr(n, inner); {
+			switch e := v.checkExpr(n, inner); {
 			case v.reason != "":
 			case e.isUntyped():
 				v.reject("%s", reason)
@@ -224,17 +225,17 @@ func (v *leakChecker) callByParts(f *sqltext.FuncCall, at checkContext, reason s
 			continue
 		}
 		if slices.Contains(deviationAggregates, name) {
-			if e := v.expr(n, inner); v.reason == "" && e.kind != kindInt && e.kind != kindNumeric {
+			if e := v.checkExpr(n, inner); v.reason == "" && e.kind != kindInt && e.kind != kindNumeric {
 				v.reject("%s", reason)
 			}
 			continue
 		}
-		v.operands(inner, reason, n)
+		v.checkOperands(inner, reason, n)
 	}
-	v.window(f.Over, inner, reason)
+	v.checkWindow(f.Over, inner, reason)
 }
 
-// isPlainFunction tells whether a function of PostgreSQL's computes a value of its operands, and of nothing else.
+// isPlainFunction tells whether a function of PostgreSQL computes its value from its operands alone.
 func isPlainFunction(name string) bool {
 	_, shadowed := catalog.ShadowFunction(name)
 	f := catalogFunctions[name]
@@ -245,63 +246,65 @@ func isPlainFunction(name string) bool {
 // isIndexedAggregate tells whether an index may answer an aggregate.
 func isIndexedAggregate(name string) bool { return slices.Contains(indexedAggregates, name) }
 
-// sortKey checks a key of ORDER BY.
-func (v *leakChecker) sortKey(n *sqltext.Node, at checkContext) {
+// checkSortKey checks a key of ORDER BY.
+func (v *leakChecker) checkSortKey(n *sqltext.Node, at checkContext) {
 	key := n.GetSortBy()
 	if key == nil || len(key.UseOp) > 0 {
 		v.reject("ORDER BY ... USING")
 		return
 	}
-	v.groupingKey(key.Node, at)
+	v.checkGroupingKey(key.Node, at)
 }
 
-// groupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number is a value here, not the place of a
-// column.
-func (v *leakChecker) groupingKey(n *sqltext.Node, at checkContext) {
+// checkGroupingKey checks an expression of GROUP BY, ORDER BY or PARTITION BY. A number in it is a value, not the
+// position of a column.
+func (v *leakChecker) checkGroupingKey(n *sqltext.Node, at checkContext) {
 	if v.reason == "" && at.isOutput && (isAfterGrouping(n) || at.aboveFence) {
-		v.outputExpr(n, at)
+		v.checkOutput(n, at)
 		return
 	}
-	if e := v.expr(n, at); v.reason == "" && !isSortable(v.resultKind(e)) {
+	if e := v.checkExpr(n, at); v.reason == "" && !isSortable(v.resultKind(e)) {
 		v.reject("a key of a type that is not leak-safe")
 	}
 }
 
-// frameNonDefault is FRAMEOPTION_NONDEFAULT of parsenodes.h: a window says which rows of the partition count.
+// frameNonDefault is PostgreSQL's bit FRAMEOPTION_NONDEFAULT of parsenodes.h: the window says which rows of the
+// partition count.
 const frameNonDefault = 1
 
-// window checks OVER and WINDOW.
-func (v *leakChecker) window(w *sqltext.WindowDef, at checkContext, reason string) {
+// checkWindow checks the window of an OVER or WINDOW clause.
+func (v *leakChecker) checkWindow(w *sqltext.WindowDef, at checkContext, reason string) {
 	if w == nil {
 		return
 	}
-	if w.FrameOptions&frameNonDefault != 0 && !v.hasOrder(w) {
+	if w.FrameOptions&frameNonDefault != 0 && !v.hasOrderBy(w) {
 		v.reject("a frame of rows in no order")
 	}
 	for _, n := range w.PartitionClause {
-		v.groupingKey(n, at)
+		v.checkGroupingKey(n, at)
 	}
 	for _, n := range w.OrderClause {
-		v.sortKey(n, at)
+		v.checkSortKey(n, at)
 	}
-	v.operands(at, reason, w.StartOffset, w.EndOffset)
+	v.checkOperands(at, reason, w.StartOffset, w.EndOffset)
 }
 
-// hasOrder tells whether a window has ORDER BY.
-func (v *leakChecker) hasOrder(w *sqltext.WindowDef) bool {
+// hasOrderBy tells whether a window has ORDER BY.
+func (v *leakChecker) hasOrderBy(w *sqltext.WindowDef) bool {
 	return w != nil && (len(w.OrderClause) > 0 || v.orderedWindows[w.Name] || v.orderedWindows[w.Refname])
 }
 
-// having checks a condition on groups. PostgreSQL turns those without an aggregate into conditions on rows, one by one.
-func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
+// checkHaving checks a condition on groups. PostgreSQL turns conditions without an aggregate into conditions on single
+// rows.
+func (v *leakChecker) checkHaving(n *sqltext.Node, at checkContext) {
 	switch {
 	case n == nil:
 	case at.isOutput && n.GetBoolExpr() != nil:
 		for _, arg := range n.GetBoolExpr().Args {
-			v.having(arg, at)
+			v.checkHaving(arg, at)
 		}
 	case at.isOutput && (isAfterGrouping(n) || at.aboveFence):
-		if e := v.outputExpr(n, at); !e.notOnList {
+		if e := v.checkOutput(n, at); !e.notOnList {
 			v.boolean(e)
 		}
 	default:
@@ -309,8 +312,8 @@ func (v *leakChecker) having(n *sqltext.Node, at checkContext) {
 	}
 }
 
-// isOutputType tells whether the signed path may cast an output to a type. If so, it notes that the rewriter must write
-// the type's schema.
+// isOutputType tells whether the signed path may cast an output to a type. If it may, the method notes that the
+// rewriter must write the type's schema.
 func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || t.Setof || t.PctType || schema != "" && schema != "pg_catalog" {
@@ -323,14 +326,14 @@ func (v *leakChecker) isOutputType(t *sqltext.TypeName) bool {
 	return v.qualifyType(t)
 }
 
-// isAggregate tells whether a call is that of an aggregate or of a window function.
+// isAggregate tells whether a call is a call of an aggregate or a window function.
 func isAggregate(f *sqltext.FuncCall) bool {
 	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
-		len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == groupAggregates
+		len(f.AggOrder) > 0 || catalogFunctions[lastNamePart(f.Funcname)].why == groupAggregates
 }
 
-// mayBeOfParamsOnly tells whether an expression has parameters and constants only, or may have when constants are
-// folded.
+// mayBeOfParamsOnly tells whether an expression consists of parameters and constants only, possibly after constant
+// folding.
 func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	param, column := false, false
 	var visit func(n *sqltext.Node, sure bool)
@@ -344,8 +347,8 @@ func mayBeOfParamsOnly(n *sqltext.Node) bool {
 }
 
 // isAfterGrouping tells whether PostgreSQL computes an expression after groups or windows: it calls an aggregate or a
-// window function, and names a column nowhere else. PostgreSQL folds constants first: CASE WHEN true THEN a ELSE
-// count(*) END becomes a column of each row.
+// window function, and names columns only inside such calls. PostgreSQL folds constants first: CASE WHEN true THEN a
+// ELSE count(*) END becomes a column of each row.
 func isAfterGrouping(n *sqltext.Node) bool {
 	found, stray := false, false
 	var visit func(*sqltext.Node)
@@ -355,7 +358,7 @@ func isAfterGrouping(n *sqltext.Node) bool {
 		case n == nil || stray:
 		case f != nil && isAggregate(f):
 			found = true
-		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // a sub-select may name a column
+		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // a sub-select may name a column of the query
 			stray = true
 		default:
 			sqltext.Children(n, visit)

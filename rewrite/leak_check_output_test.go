@@ -11,7 +11,7 @@ import (
 // What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or
 // asked for on the way may not.
 func TestOutputsTakeTheSignedPath(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
+	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
 	cases := map[string]bool{
 		"SELECT id, ts_headline('english', body, plainto_tsquery('english', $1)) FROM memories WHERE body ILIKE " +
 			"'%' || $1 || '%' LIMIT $2": true,
@@ -128,7 +128,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 
 // No function that acts, goes by more than its operands or returns sets is among those that an output may call.
 func TestOutputsAreValues(t *testing.T) {
-	_, conn := altered(t, AlwaysSigned, "SELECT 1")
+	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
 	rows, err := conn.Query(t.Context(),
 		`SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proretset OR provolatile = 'v')`)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestOutputsAreValues(t *testing.T) {
 // Many columns take the signed path; an expression that is looked at in very many parts does not, and takes no time.
 func TestLongOutputs(t *testing.T) {
 	tier.All(t)
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
 		"SELECT " + strings.TrimSuffix(strings.Repeat("title, ", 1200), ", ") + " FROM memories":              true,
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 100), ", ") + " FROM memories":          true,

@@ -7,20 +7,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// maxPatternParts bounds the parts of a pattern. Each may have wildcards, and a parameter may be several of them.
+// maxPatternParts bounds from how many parts a pattern may be joined. Each part may have wildcards, and a parameter may
+// have several.
 const maxPatternParts = 10
 
-// builtPattern checks a pattern of LIKE that the text joins of constants and parameters: '%' || $1 || '%', lower($1).
-// Such a pattern fails only if it ends in its escape character. One that ends in a constant does not. Of others the
-// proxy checks the value of each parameter, which may be the end if the rest is empty.
-func (v *leakChecker) builtPattern(n *sqltext.Node, at checkContext) (value, bool) {
+// checkJoinedPattern checks a pattern of LIKE that is joined from constants and parameters: '%' || $1 || '%',
+// lower($1). Such a pattern fails only if it ends in its escape character. A pattern that ends in a constant does not.
+// For others the proxy checks the value of each parameter that may be the end, if the parts behind it are empty.
+func (v *leakChecker) checkJoinedPattern(n *sqltext.Node, at checkContext) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
-	if !ok || len(parts) == 0 || n.GetAConst() != nil { // a constant is checked as such; concat() joins nothing
+	// a single constant is checked elsewhere; concat() without arguments joins nothing
+	if !ok || len(parts) == 0 || n.GetAConst() != nil {
 		return value{}, false
 	}
 	for _, part := range parts {
-		switch e := v.expr(part, at); {
+		switch e := v.checkExpr(part, at); {
 		case part.GetAConst() != nil:
 		case e.kind == kindParam:
 			params = append(params, e.param)
@@ -48,7 +50,7 @@ func (v *leakChecker) builtPattern(n *sqltext.Node, at checkContext) (value, boo
 	return value{kind: kindText, constant: true}, true
 }
 
-// patternParts appends the constants and parameters that an expression joins.
+// patternParts appends the constants and parameters from which an expression joins a text.
 func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltext.Node, bool) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Const:
@@ -77,7 +79,8 @@ func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*s
 		}
 		switch {
 		case (name == "lower" || name == "upper") && len(f.Args) == 1:
-		case name == "like_escape" && len(f.Args) == 2 && isEmpty(f.Args[1]): // ESCAPE '': there is none
+		// ESCAPE '' means that there is no escape character
+		case name == "like_escape" && len(f.Args) == 2 && isEmptyString(f.Args[1]):
 			return v.patternParts(f.Args[0], parts)
 		case name == "concat":
 		default:
@@ -93,14 +96,14 @@ func (v *leakChecker) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*s
 	return nil, false
 }
 
-// isEmpty tells whether an expression is the empty string constant.
-func isEmpty(n *sqltext.Node) bool {
+// isEmptyString tells whether an expression is a constant with the empty string.
+func isEmptyString(n *sqltext.Node) bool {
 	s := n.GetAConst().GetSval()
 	return s != nil && s.GetSval() == ""
 }
 
-// similarToRegexp is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. A
-// pattern with an escape, quotes, brackets or braces is not leak-safe.
+// similarToRegexp returns the regular expression into which PostgreSQL turns a constant pattern of SIMILAR TO, as a
+// constant. A pattern with an escape, quotes, brackets or braces is not leak-safe.
 func (v *leakChecker) similarToRegexp(n *sqltext.Node) value {
 	f := n.GetFuncCall()
 	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {

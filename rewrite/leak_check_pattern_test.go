@@ -11,7 +11,7 @@ import (
 // A pattern that is made of parts takes the signed path where none of them may be its escape at the end, and the values
 // of parameters are looked at for what they may be there.
 func TestPatternsOfParts(t *testing.T) {
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	const whole, piece = verdict.Pattern, verdict.PatternPart
 	type forms = map[int32]verdict.Form
 	for pattern, want := range map[string]forms{ // nil: not the signed path

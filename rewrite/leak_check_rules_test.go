@@ -9,7 +9,7 @@ import (
 // Of many tables whose rules look into others the planner expects next to no rows, as joins. A search needs its index
 // all the same.
 func TestManyRulesTakeRowSecurity(t *testing.T) {
-	r, _ := altered(t, Auto, "CREATE TYPE kept_mood AS ENUM ('sad', 'happy'); ALTER TABLE memories ADD found tsvector, ADD felt kept_mood")
+	r, _ := altered(t, AutoMode, "CREATE TYPE kept_mood AS ENUM ('sad', 'happy'); ALTER TABLE memories ADD found tsvector, ADD felt kept_mood")
 	r = r.WithSizes(sizes())
 	const two = " FROM memories m JOIN memory_participants q ON q.memory_id = m.id"
 	for sql, want := range map[string]verdict.Path{

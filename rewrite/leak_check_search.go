@@ -14,13 +14,13 @@ import (
 // AND body ~ 'x' GROUP BY date_trunc('day', at)`. If it is of one table, the leak-safe conditions go below a fence,
 // OFFSET 0, through which the planner moves nothing:
 //
-//	SELECT ... FROM (SELECT * FROM pgconsent_signed.visible_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
+// 	SELECT ... FROM (SELECT * FROM pgconsent_signed.visible_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' ...
 //
-// PostgreSQL computes all above the fence of visible rows, so that it may hold what an output may
-// (leak_check_output.go). Nor does the planner run it on statistics: an expression that is not leak-proof gets none of
-// a table with row security, which applies to the reader of the signed views.
+// Everything above the fence is computed for visible rows only, so it may hold any expression that an output may
+// (leak_check_output.go). The planner does not run these expressions on statistics either: an expression that is not
+// leak-proof gets none of a table with row security, which applies to the reader of the signed views.
 
-// readsOneTable tells whether the statement is one SELECT whose FROM is one table.
+// readsOneTable tells whether the text is a single SELECT whose FROM is a single table.
 func (w *walker) readsOneTable(tree *sqltext.ParseResult) bool {
 	if w.isView || len(tree.Stmts) != 1 {
 		return false
@@ -37,19 +37,19 @@ func (w *walker) readsOneTable(tree *sqltext.ParseResult) bool {
 }
 
 // indexSearchOperators are the operators of searches that an index answers. Without a fence PostgreSQL may read an
-// index in the order of ORDER BY, and stop at the limit: only a search is worth losing that.
+// index in the order of ORDER BY and stop at the limit. Only a search is worth giving that up.
 var indexSearchOperators = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
 
 // checkBelowFence checks a SELECT over one table, and finds the conditions that may go below the fence.
 func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
-	own := checkContext{scope: &leakScope{items: v.from(s.FromClause[0], checkContext{})}}
+	own := checkContext{scope: &leakScope{items: v.checkFrom(s.FromClause[0], checkContext{})}}
 	own.isOutput, own.aboveFence = true, true
-	v.limit(s.LimitCount, true)
-	v.limit(s.LimitOffset, true)
+	v.checkLimit(s.LimitCount, true)
+	v.checkLimit(s.LimitOffset, true)
 	if v.reason != "" {
 		return
 	}
-	conditions := conjuncts(s.WhereClause)
+	conditions := splitConjuncts(s.WhereClause)
 	search := false
 	for _, n := range conditions {
 		before := v.saveState()
@@ -71,21 +71,22 @@ func (v *leakChecker) checkBelowFence(s *sqltext.SelectStmt) {
 	}
 	for i, n := range conditions {
 		if !v.belowFence[i] {
-			v.outputExpr(n, own)
+			v.checkOutput(n, own)
 		}
 	}
 	grouped := own
 	grouped.aggregateAllowed = true
-	v.results(s, own, grouped)
+	v.checkResults(s, own, grouped)
 	v.checkParamTypes()
 	v.leaky, v.indexSearch = true, true
 }
 
-// checkParamTypes wants a parameter that stands in several places to have one type in all of them. PostgreSQL takes the
-// type of the operand that it sees first beside one, and now sees the conditions below the fence first.
+// checkParamTypes rejects a text unless a parameter that it uses several times has one type everywhere. PostgreSQL
+// gives a parameter the type of the operand that it sees first, and in the new text it sees the conditions below the
+// fence first.
 func (v *leakChecker) checkParamTypes() {
 	for number, beside := range v.paramNeighbours {
-		// Each of the other kinds belongs to a single type, so PostgreSQL infers that type in any order.
+		// Each other kind belongs to a single type, so PostgreSQL infers that type in any order.
 		if k := v.paramKinds[number]; k != kindInt && k != kindInts && k != "float" {
 			continue
 		}
@@ -98,11 +99,11 @@ func (v *leakChecker) checkParamTypes() {
 // isIndexSearch tells whether a condition is a search that an index answers.
 func isIndexSearch(n *sqltext.Node) bool {
 	x := n.GetAExpr()
-	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(indexSearchOperators, lastName(x.Name))
+	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(indexSearchOperators, lastNamePart(x.Name))
 }
 
-// fenceConditions writes a SELECT over one table with some conditions below OFFSET 0. ok is false if it cannot be
-// written so.
+// fenceConditions writes a SELECT over one table with some of its conditions below OFFSET 0. ok is false if the text
+// cannot be written so.
 func fenceConditions(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -117,51 +118,51 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 		return "", nil, false, nil
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
-	conditions := conjuncts(s.GetWhereClause())
+	conditions := splitConjuncts(s.GetWhereClause())
 	name := s.GetFromClause()[0].GetRangeVar().GetAlias().GetAliasname()
 	if len(conditions) != len(found) || name == "" {
 		return "", nil, false, nil
 	}
-	var moved movedText
+	var movedParts movedText
 	parts := func(inside bool, before string) (trees []*sqltext.Node) {
 		for i, is := range found {
 			if is == inside {
-				moved.write(before)
-				moved.copy(text, clauses.Conditions[i])
+				movedParts.write(before)
+				movedParts.copySpan(text, clauses.Conditions[i])
 				trees = append(trees, conditions[i])
 				before = " AND "
 			}
 		}
 		return trees
 	}
-	moved.copy(text, sqltext.Span{End: clauses.From.Start})
-	moved.write("(SELECT * FROM ")
-	moved.copy(text, clauses.From)
+	movedParts.copySpan(text, sqltext.Span{End: clauses.From.Start})
+	movedParts.write("(SELECT * FROM ")
+	movedParts.copySpan(text, clauses.From)
 	first := parts(true, " WHERE ")
-	moved.write(" OFFSET 0) AS " + catalog.QuoteIdent(name))
+	movedParts.write(" OFFSET 0) AS " + catalog.QuoteIdent(name))
 	rest := parts(false, " WHERE ")
-	moved.copy(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
+	movedParts.copySpan(text, sqltext.Span{Start: clauses.End, End: int32(len(text))})
 
 	item, refused := offsetZeroItem(name, s.FromClause, conjunction(first))
 	if refused != nil {
 		return "", nil, false, refused
 	}
 	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(rest)
-	out = moved.text.String()
+	out = movedParts.text.String()
 	if refused := sqltext.Prove(tree, out); refused != nil {
-		return "", nil, false, nil // the text has words that are not what they seem: it stays as it was
+		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
 	}
-	return out, moved.position, true, nil
+	return out, movedParts.originalPosition, true, nil
 }
 
-// movedText is a text that consists of spans of another text, in another order.
+// movedText is a text made from spans of another text, in another order.
 type movedText struct {
 	text   strings.Builder
 	spans  []copiedSpan
-	length int // in characters
+	length int // the length of the text, in characters
 }
 
-// copiedSpan says where a span of the new text was in the old text, in characters counted from 0.
+// copiedSpan says where a span of the new text stood in the old text, in characters counted from 0.
 type copiedSpan struct{ at, origin, length int }
 
 func (m *movedText) write(text string) {
@@ -169,15 +170,15 @@ func (m *movedText) write(text string) {
 	m.length += utf8.RuneCountInString(text)
 }
 
-func (m *movedText) copy(text string, of sqltext.Span) {
+func (m *movedText) copySpan(text string, of sqltext.Span) {
 	length := utf8.RuneCountInString(text[of.Start:of.End])
 	m.spans = append(m.spans, copiedSpan{m.length, utf8.RuneCountInString(text[:of.Start]), length})
 	m.write(text[of.Start:of.End])
 }
 
-// position maps a 1-based character position in the new text to one in the other. For an inserted text that is the end
-// of the span before it.
-func (m *movedText) position(p int) int {
+// originalPosition returns for a 1-based character position in the new text the position in the old text. For a
+// position in an inserted text it returns the end of the span before.
+func (m *movedText) originalPosition(p int) int {
 	if p <= 0 {
 		return p
 	}

@@ -10,7 +10,7 @@ import (
 // Beside a search in one table anything may be asked, grouped and sorted by: it stands above the rows that the search
 // has found.
 func TestFoundFirst(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
+	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
 	const search = "found @@ plainto_tsquery('english', 'lake')"
 	const behind = " FROM (SELECT * FROM pgconsent_signed.visible_public_memories AS memories WHERE " + search + " OFFSET 0) AS memories"
 	for sql, want := range map[string]string{
@@ -76,17 +76,18 @@ func TestFoundFirst(t *testing.T) {
 			t.Errorf("%s: %v", sql, refused)
 		case want == "" && (result.Path == verdict.PathSigned || strings.Contains(result.Text, "OFFSET 0")):
 			t.Errorf("%s: %s", sql, result.Text)
-		case want != "" && (result.Text != want || result.AboveReason == "" || !result.NeedsSignature || result.HardenedReason != ""):
-			t.Errorf("%s: %q, above %q\n%s\n%s", sql, result.RowSecurityReason, result.AboveReason, result.Text, want)
+		case want != "" && (result.Text != want || result.AboveFenceReason == "" || !result.NeedsSignature ||
+			result.HardenedReason != ""):
+			t.Errorf("%s: %q, above %q\n%s\n%s", sql, result.RowSecurityReason, result.AboveFenceReason, result.Text, want)
 		}
 	}
 }
 
 // A parameter may be compared with what is computed so, if the client leaves its type to PostgreSQL.
 func TestFoundFirstWithParameters(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD found tsvector")
+	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	result, refused := r.Rewrite("SELECT id FROM memories WHERE found @@ plainto_tsquery('english', $2) AND n / 2 > $1", true)
-	if refused != nil || result.AboveReason == "" {
+	if refused != nil || result.AboveFenceReason == "" {
 		t.Fatal(refused, result.RowSecurityReason)
 	}
 	for _, c := range []struct {
@@ -102,10 +103,10 @@ func TestFoundFirstWithParameters(t *testing.T) {
 
 // Errors are placed where the client wrote what they are about.
 func TestFoundFirstKeepsPositions(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD found tsvector")
+	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	sql := "SELECT 'ä', date_trunc('nö', occurred_at) /* 1 */ FROM memories WHERE (title ~ 'b(' AND found @@ 'x'::tsquery) AND n/2 > 1 GROUP BY n % 5"
 	result, refused := r.Rewrite(sql, false)
-	if refused != nil || result.AboveReason == "" {
+	if refused != nil || result.AboveFenceReason == "" {
 		t.Fatal(refused, result.RowSecurityReason)
 	}
 	for _, word := range []string{"'ä'", "'nö'", "/* 1 */", "memories", "title", "'b('", "found", "n/2", "> 1", "n % 5"} {

@@ -24,7 +24,7 @@ func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 // too long, nor what PostgreSQL sees first in it.
 func TestSizesChangeNamesOnly(t *testing.T) {
 	tier.All(t)
-	r, _ := altered(t, Auto, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
+	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
 	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
 	hinted := false
 	shown := func(r *Rewriter, sql string) string {
@@ -75,7 +75,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 // A parameter has the type of what PostgreSQL sees first beside it: where the conditions that find rows come first, it
 // stands beside one type only.
 func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
-	r, _ := altered(t, Auto, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
+	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
 	for sql, found := range map[string]bool{
 		"SELECT id FROM memories WHERE n > $1 AND n % 2 = 1 AND ":              true,
 		"SELECT i8 = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":        true,
@@ -86,8 +86,8 @@ func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
 		"SELECT title = $1 FROM memories WHERE title > $1 AND n % 2 = 1 AND ":  true,
 	} {
 		result, refused := r.Rewrite(sql+" found @@ 'b'::tsquery", true)
-		if refused != nil || (result.AboveReason != "") != found {
-			t.Errorf("%s: above %q, %q, %v", sql, result.AboveReason, result.RowSecurityReason, refused)
+		if refused != nil || (result.AboveFenceReason != "") != found {
+			t.Errorf("%s: above %q, %q, %v", sql, result.AboveFenceReason, result.RowSecurityReason, refused)
 		}
 	}
 }

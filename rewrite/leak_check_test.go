@@ -13,7 +13,7 @@ import (
 
 // What takes the signed path, and the first thing that keeps others from it.
 func TestPathReasons(t *testing.T) {
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	for sql, reason := range map[string]string{
 		"SELECT title FROM memories WHERE title LIKE '%lake%'":                   "",
 		"SELECT m.title, n.body FROM memories m, notes n WHERE m.title = n.body": "",
@@ -74,12 +74,12 @@ func TestPathReasons(t *testing.T) {
 // A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the
 // signed path.
 func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
-	rewriter(t, AlwaysSigned)
+	rewriter(t, AlwaysSignedMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	title := memories.Column("title")
 	title.Virtual = true
 	defer func() { title.Virtual = false }()
-	r := New(fixture.snap, fixture.pol, AlwaysSigned)
+	r := New(fixture.snap, fixture.pol, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
@@ -106,7 +106,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 // A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may fail
 // on a hidden row; and whatever is named like a masked column is one, though the signed view has none of that name.
 func TestSignedPathIsNotForMasks(t *testing.T) {
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM patients": true,
 		"SELECT p.id FROM patients p JOIN notes n ON n.id = p.id WHERE p.id > 5 ORDER BY p.id": true,
@@ -131,7 +131,7 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 // A sum that may overflow must not be one that hidden rows of another table have made: it takes the signed path where it is
 // sure to be made. One of whole numbers, or of numbers with a declared precision, does not overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
+	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
 	for sql, everywhere := range map[string]bool{
 		"SELECT sum(VALUE) FROM memories": true,
 		"SELECT avg(m.VALUE) FROM memories m JOIN people p ON p.user_id = m.user_id WHERE EXISTS (SELECT FROM notes) GROUP BY p.name": true,
@@ -180,8 +180,8 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 
 // Views of which every expression is leak-safe have a signed view: their queries, over those of their tables.
 func TestSignedPathIsForViews(t *testing.T) {
-	rewriter(t, AlwaysSigned)
-	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
+	rewriter(t, AlwaysSignedMode)
+	r, _ := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
 		CREATE OR REPLACE VIEW patient_list AS SELECT id, name, born, NULL::bigint AS notes FROM patients;
 		CREATE OR REPLACE VIEW shares AS SELECT m.id, m.title, length(m.title) AS share FROM memories m WHERE m.title LIKE 'a%';
 		CREATE OR REPLACE VIEW lowest AS SELECT s.share AS id, s.title AS body FROM shares s JOIN notes n ON n.body = s.title;
@@ -218,7 +218,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 
 // Each thing that keeps a text from the signed path, beside something near it that does not.
 func TestSignedPathIsForWhatIsPlain(t *testing.T) {
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	for _, c := range []struct{ takesArguments, stays, reason string }{
 		{"SELECT title FROM memories", "SELECT title INTO TEMP t FROM memories", "*"},
 		{"SELECT title FROM memories LIMIT 3 OFFSET 1", "SELECT title FROM memories LIMIT 1 + 2", "LIMIT or OFFSET"},
@@ -324,7 +324,7 @@ func TestSignedPathIsForWhatIsPlain(t *testing.T) {
 // Every time has the parts that may be asked for, and can be cut to the units, whatever it is: else what asks fails
 // where a hidden row is.
 func TestEveryTimeHasTheseParts(t *testing.T) {
-	_, conn := altered(t, AlwaysSigned, "SELECT 1")
+	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
 	ask := func(format, part string, times ...string) {
 		for _, of := range times {
 			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, part, of)); err != nil {
@@ -382,7 +382,7 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 // What row security reads as a materialized answer does not take the signed path, which looks at everybody, unless an
 // operator needs it.
 func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
-	rewriter(t, Auto)
+	rewriter(t, AutoMode)
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -392,11 +392,11 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, fixture.snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, fixture.snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
-	looks, keeps := rewriter(t, Auto).WithSizes(sizes()), New(fixture.snap, pol, Auto).WithSizes(sizes())
+	looks, keeps := rewriter(t, AutoMode).WithSizes(sizes()), New(fixture.snap, pol, AutoMode).WithSizes(sizes())
 	for sql, want := range map[string]verdict.Path{
 		"SELECT count(*) FROM memories": verdict.PathRowSecurity,
 		"SELECT count(*) FROM memories WHERE title <> 'x' AND occurred_at > now() - interval '1 day'": verdict.PathRowSecurity,
@@ -420,7 +420,7 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 // Aggregates that an extension has over its own types take nothing from those of the same name over types that are
 // known.
 func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext")
+	r, _ := altered(t, AlwaysSignedMode, "CREATE EXTENSION citext")
 	for sql, signedPath := range map[string]bool{
 		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,
 		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
@@ -429,7 +429,7 @@ func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 			t.Errorf("%s: path %s, %q, %v", sql, result.Path, result.RowSecurityReason, refused)
 		}
 	}
-	r, _ = altered(t, AlwaysSigned, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")
+	r, _ = altered(t, AlwaysSignedMode, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")
 	if result, refused := r.Rewrite("SELECT max(title) FROM memories", false); refused == nil && result.Path == verdict.PathSigned {
 		t.Errorf("an aggregate of the owner's: %s", result.Text)
 	}

@@ -53,7 +53,7 @@ func unqualified(t *testing.T, sql, text string) {
 
 // A text of the signed path names everything with its schema, in whatever form an agent wrote it.
 func TestSignedTextsAreQualified(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
+	r, _ := altered(t, AlwaysSignedMode, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
 	for _, sql := range []string{
 		"SELECT m.title, n.body FROM memories m, notes n WHERE m.title = n.body",
 		"SELECT id::text, occurred_at::date, CAST(title AS varchar) FROM memories",
@@ -76,7 +76,7 @@ func TestSignedTextsAreQualified(t *testing.T) {
 // A parameter may be declared as what the signed path took it for, wherever it stands, and as nothing else that it would
 // be converted from.
 func TestParametersOnTheSignedPath(t *testing.T) {
-	r := rewriter(t, AlwaysSigned)
+	r := rewriter(t, AlwaysSignedMode)
 	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,
 		"text[]": 1009, "uuid[]": 2951, "jsonb": 3802, kindNumeric: 1700}
 	for _, c := range []struct {

@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many searches have their words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@ q ORDER
-// BY ts_rank_cd(n.found, q)`. If such a search finds its rows by key, the subquery of keys calls the function in its
-// FROM as well. A function of constants and parameters gives the same row there.
+// Many searches parse the words to look for by a function in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q
+// WHERE n.found @@ q ORDER BY ts_rank_cd(n.found, q)`. If such a search finds its rows by key, the subquery of keys
+// calls the function in its FROM as well. A function of constants and parameters gives the same row there.
 
-// textSearchFunctions are such functions in FROM, in the order of the text. Those where an outer join may give a row
-// without them are left out.
+// textSearchFunctions returns the functions in FROM that parse a text search, in the order of the text. It leaves out
+// functions in an outer join that may give a row without them.
 func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	var visit func(n *sqltext.Node, missing bool)
 	visit = func(n *sqltext.Node, missing bool) {
@@ -35,15 +35,15 @@ func textSearchFunctions(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
 	return out
 }
 
-// rangeFunctionName is the name of such a function in FROM.
+// rangeFunctionName returns the name of the only function in an item of FROM.
 func rangeFunctionName(f *sqltext.RangeFunction) string {
 	if a := f.GetAlias(); a != nil {
 		return a.Aliasname
 	}
-	return lastName(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
+	return lastNamePart(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
 }
 
-// namedFunctions are the indexes of those that an expression may name, by their alias or by their column.
+// namedFunctions returns the indexes of the functions that an expression may name, by their alias or by their column.
 func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
@@ -64,7 +64,7 @@ func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 	return out
 }
 
-// fromClauseOf is what a query reads from, without a table that it writes.
+// fromClauseOf returns the items from which a query reads, without the table that it writes.
 func fromClauseOf(m proto.Message) []*sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -77,7 +77,7 @@ func fromClauseOf(m proto.Message) []*sqltext.Node {
 	return nil
 }
 
-// rangeFunctionText is such a function as the FROM of the keys has it.
+// rangeFunctionText returns the text of such a function for the FROM clause of the subquery of keys.
 func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	first := source.At(call.GetLocation())
@@ -92,7 +92,7 @@ func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string
 	text := source.Text[source.Tokens[first].Start:source.Tokens[last].End]
 	if a := f.GetAlias(); a != nil {
 		text += " AS " + catalog.QuoteIdent(a.Aliasname)
-		for _, n := range a.Colnames { // there is one at most
+		for _, n := range a.Colnames { // the alias has at most one column name
 			text += " (" + catalog.QuoteIdent(n.GetString_().GetSval()) + ")"
 		}
 	}

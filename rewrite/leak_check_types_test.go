@@ -12,7 +12,7 @@ import (
 func TestSignedPathIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
-	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
+	r, _ := altered(t, AlwaysSignedMode, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
 	for condition, signedPath := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
 		"tags && ARRAY['a', 'b'] AND tags @> ARRAY['a']::text[] AND old @> '{a}' AND 'x' = ANY (tags)": true,
@@ -65,7 +65,7 @@ func TestSignedPathIsForEverydayTypes(t *testing.T) {
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
-	r, _ = altered(t, AlwaysSigned, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
+	r, _ = altered(t, AlwaysSignedMode, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
 	for _, condition := range []string{"nums && ARRAY[1, 2]", "nums @> '{1}'", "3 = ANY (nums)"} {
 		if result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refused != nil || result.Path == verdict.PathSigned {
 			t.Errorf("%s, where intarray is: %v, path %s", condition, refused, result.Path)
@@ -92,7 +92,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
-	r, _ := altered(t, AlwaysSigned, domains)
+	r, _ := altered(t, AlwaysSignedMode, domains)
 	for condition, signedPath := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%' AND work = $1 AND mail <> work": true,
 		"price > 10 AND price BETWEEN 1 AND 2.5 AND price = ANY (ARRAY[1, 2])":                    true,
@@ -116,7 +116,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		"CREATE FUNCTION fine(text) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RETURN true; END'; ALTER DOMAIN label " +
 			"ADD CHECK (fine(VALUE));": {"name = 'a'", "n = 4"},
 	} {
-		r, _ := altered(t, AlwaysSigned, domains+made)
+		r, _ := altered(t, AlwaysSignedMode, domains+made)
 		for _, condition := range conditions {
 			of(r, condition, false)
 		}
@@ -127,7 +127,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 // patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was
 // sent to row security, which reads the whole table.
 func TestSignedPathIsForWhatORMsWrite(t *testing.T) {
-	r, _ := altered(t, AlwaysSigned,
+	r, _ := altered(t, AlwaysSignedMode,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open');
 			ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
 	for sql, signedPath := range map[string]bool{
@@ -183,7 +183,7 @@ func TestEnumsOfOneName(t *testing.T) {
 		{Name: "mood"}: 1, {Name: "stage"}: 0, {Name: "memo"}: 0, {Name: "nothing"}: 0, {
 			Schema: "app", Name: "stage"}: 3, {Schema: "public", Name: "memo"}: 4, {Schema: "app", Name: "mood"}: 0} {
 		got := uint32(0)
-		if t := v.enum(name.Schema, name.Name); t != nil {
+		if t := v.findEnum(name.Schema, name.Name); t != nil {
 			got = t.OID
 		}
 		if got != want {

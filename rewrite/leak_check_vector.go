@@ -9,11 +9,11 @@ import (
 )
 
 // isIndexedVector tells whether an expression is a text search vector that an index has computed for each row of its
-// table. If that could fail, it failed when the row was written. Every other call of to_tsvector may fail, or print,
-// for some row.
+// table. If that could fail, it has failed when the row was written. Every other call of to_tsvector may fail, or
+// print, for some row.
 func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 	var of *leakItem
-	var types []*sqltext.TypeName // the types whose schema is to be written
+	var types []*sqltext.TypeName // the types whose schema must be written
 	written := &vectorNormalizer{
 		partsLeft: maxVectorParts,
 		column: func(c *sqltext.ColumnRef) (string, bool) {
@@ -67,10 +67,10 @@ func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 
 func (v *leakChecker) hasForeignConcat() bool {
 	return slices.ContainsFunc(v.snap.OperatorsNamed("", "||"),
-		func(o *catalog.Operator) bool { return !knownExtension(o.Extension) })
+		func(o *catalog.Operator) bool { return !isKnownExtension(o.Extension) })
 }
 
-// textColumn finds the table of a column that a name plainly means, in the innermost query that has it. A column that
+// textColumn returns the table whose column a name certainly means, in the innermost query that has it. A column that
 // USING has merged belongs to another table, too.
 func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	fields := c.GetFields()
@@ -104,7 +104,7 @@ func (s *leakScope) textColumn(c *sqltext.ColumnRef) (*leakItem, string) {
 	return nil, ""
 }
 
-// isTextColumn tells whether a column is a text, so that a cast to text changes nothing.
+// isTextColumn tells whether a column has a text type, so that a cast to text changes nothing.
 func isTextColumn(r *catalog.Relation, name string) bool {
 	c := r.Column(name)
 	return c != nil && c.Collation == "" && (c.TypeOID == 25 || c.TypeOID == 1043)
@@ -115,27 +115,27 @@ func isTextColumn(r *catalog.Relation, name string) bool {
 // constants, || and COALESCE for their texts. It does not read expressions that are longer than those of indexes, since
 // it is called for each part of a long expression.
 type vectorNormalizer struct {
-	partsLeft     int // parts of the expression that may still be read: it bounds the work
+	partsLeft     int // how many more parts of the expression may be read, which bounds the work
 	column        func(*sqltext.ColumnRef) (string, bool)
-	isCatalogType func(*sqltext.TypeName) bool // whether a type without a schema in the text is PostgreSQL's
+	isCatalogType func(*sqltext.TypeName) bool // tells whether a type that the text names without a schema is PostgreSQL's
 }
 
 const (
-	maxVectorParts   = 100 // parts
-	maxConstantBytes = 200 // bytes
+	maxVectorParts   = 100 // the most parts of an expression that are read
+	maxConstantBytes = 200 // the longest constant, in bytes
 )
 
-func (v *vectorNormalizer) takePart() bool {
+func (v *vectorNormalizer) countPart() bool {
 	v.partsLeft--
 	return v.partsLeft >= 0
 }
 
 func (v *vectorNormalizer) vector(n *sqltext.Node) (string, bool) {
-	if !v.takePart() {
+	if !v.countPart() {
 		return "", false
 	}
 	if x := n.GetAExpr(); x != nil {
-		return concatenation(x, v.vector)
+		return formOfConcatenation(x, v.vector)
 	}
 	f := n.GetFuncCall()
 	schema, name, ok := qualifiedName(f.GetFuncname())
@@ -146,12 +146,12 @@ func (v *vectorNormalizer) vector(n *sqltext.Node) (string, bool) {
 	}
 	switch name {
 	case "to_tsvector":
-		configuration, ok := v.constant(f.Args[0], "regconfig")
+		configuration, ok := v.constantText(f.Args[0], "regconfig")
 		text, plain := v.text(f.Args[1])
 		return "to_tsvector(" + strconv.Quote(configuration) + "," + text + ")", ok && plain
 	case "setweight":
 		vector, ok := v.vector(f.Args[0])
-		weight, plain := v.constant(f.Args[1], "char")
+		weight, plain := v.constantText(f.Args[1], "char")
 		return "setweight(" + vector + "," + strconv.Quote(weight) + ")", ok && plain
 	default:
 		return "", false
@@ -159,10 +159,10 @@ func (v *vectorNormalizer) vector(n *sqltext.Node) (string, bool) {
 }
 
 func (v *vectorNormalizer) text(n *sqltext.Node) (string, bool) {
-	if !v.takePart() {
+	if !v.countPart() {
 		return "", false
 	}
-	if text, ok := v.constant(n, "text", "varchar"); ok {
+	if text, ok := v.constantText(n, "text", "varchar"); ok {
 		return strconv.Quote(text), true
 	}
 	switch n := n.GetNode().(type) {
@@ -170,12 +170,12 @@ func (v *vectorNormalizer) text(n *sqltext.Node) (string, bool) {
 		name, ok := v.column(n.ColumnRef)
 		return "column " + strconv.Quote(name), ok
 	case *sqltext.Node_TypeCast:
-		if !v.cast(n.TypeCast, "text", "varchar") {
+		if !v.isCastTo(n.TypeCast, "text", "varchar") {
 			return "", false
 		}
 		return v.text(n.TypeCast.Arg)
 	case *sqltext.Node_A_Expr:
-		return concatenation(n.AExpr, v.text)
+		return formOfConcatenation(n.AExpr, v.text)
 	case *sqltext.Node_CoalesceExpr:
 		out := "coalesce("
 		for _, arg := range n.CoalesceExpr.Args {
@@ -191,10 +191,10 @@ func (v *vectorNormalizer) text(n *sqltext.Node) (string, bool) {
 	}
 }
 
-// constant is the string of a constant, cast to one of these types or not at all.
-func (v *vectorNormalizer) constant(n *sqltext.Node, types ...string) (string, bool) {
+// constantText returns the string of a constant that is cast to one of these types or not at all.
+func (v *vectorNormalizer) constantText(n *sqltext.Node, types ...string) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
-		if c.Arg.GetAConst().GetSval() == nil || !v.cast(c, types...) {
+		if c.Arg.GetAConst().GetSval() == nil || !v.isCastTo(c, types...) {
 			return "", false
 		}
 		n = c.Arg
@@ -203,8 +203,8 @@ func (v *vectorNormalizer) constant(n *sqltext.Node, types ...string) (string, b
 	return s.GetSval(), s != nil && len(s.GetSval()) <= maxConstantBytes
 }
 
-// cast tells whether a cast is to one of PostgreSQL's types, without a length.
-func (v *vectorNormalizer) cast(c *sqltext.TypeCast, types ...string) bool {
+// isCastTo tells whether a cast is to one of these types of PostgreSQL, without a length.
+func (v *vectorNormalizer) isCastTo(c *sqltext.TypeCast, types ...string) bool {
 	t := c.TypeName
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok || !slices.Contains(types, name) || len(t.Typmods) > 0 || len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
@@ -213,7 +213,7 @@ func (v *vectorNormalizer) cast(c *sqltext.TypeCast, types ...string) bool {
 	return schema == "pg_catalog" || schema == "" && v.isCatalogType(t)
 }
 
-func concatenation(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (string, bool) {
+func formOfConcatenation(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (string, bool) {
 	schema, name, ok := qualifiedName(x.Name)
 	if !ok || x.Kind != sqltext.AEXPR_OP || name != "||" || schema != "" && schema != "pg_catalog" ||
 		x.Lexpr == nil || x.Rexpr == nil {

@@ -12,7 +12,7 @@ import (
 // A text search vector takes the signed path where an index has computed just that for every row of just that table.
 func TestIndexedVectors(t *testing.T) {
 	tier.All(t)
-	r, conn := altered(t, AlwaysSigned, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));
+	r, conn := altered(t, AlwaysSignedMode, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));
 		CREATE INDEX ON memories USING gin (to_tsvector('simple', coalesce(title, '') || ' ' || coalesce(body, '')));
 		CREATE INDEX ON memories USING gin ((setweight(to_tsvector('english', title), 'A') || setweight(to_tsvector('english', body), 'B')));
 		CREATE INDEX ON memories USING gin (to_tsvector('german', metadata::text));
@@ -128,7 +128,7 @@ func TestIndexedVectors(t *testing.T) {
 			"OPERATOR || (FUNCTION = joined, LEFTARG = varchar, RIGHTARG = varchar)",
 		"CREATE FUNCTION to_tsvector(regconfig, varchar) RETURNS tsvector IMMUTABLE LANGUAGE sql AS 'SELECT NULL::tsvector'",
 	} {
-		r, _ := altered(t, AlwaysSigned, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
+		r, _ := altered(t, AlwaysSignedMode, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
 		if result, refused := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query,
 			false); refused == nil && result.Path == verdict.PathSigned {
 			t.Errorf("%s: it takes the signed path", change)

@@ -25,7 +25,7 @@ var lockPlaces = []string{
 // Agents lock rows of tables that they may update, unless who asks decides which rows of these may be changed, and
 // rules of other tables read them: whoever held a consent that was given to them would keep it from being withdrawn.
 func TestRowsThatNobodyMayHold(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	drafts, _ := r.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})
 	defer func() { drafts.Write.AffectsOtherRules = false }()
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 // Which transactions keep one snapshot is what the server says of them, in whatever words the level is asked for: of
 // those that do a text says so, for itself or for all that come.
 func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	conn := database(t).Connect(t, "postgres")
 	level := func(of string) string {
 		t.Helper()
@@ -84,7 +84,7 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 // Whatever sets what a policy takes for a claim says so, with the value that the server has: the proxy follows what it
 // is told.
 func TestWhatSetsAClaimSaysSo(t *testing.T) {
-	claiming := *rewriter(t, Both)
+	claiming := *rewriter(t, InjectedMode)
 	claiming.claims = map[string]string{"app.mode": "mode"}
 	conn := database(t).Connect(t, "postgres")
 	set := 0

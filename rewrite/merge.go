@@ -7,12 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// minMergeVersion is the first server whose MERGE heeds row security (CVE-2023-39418).
+// minMergeVersion is the first server version whose MERGE applies row security to all its commands (CVE-2023-39418).
 const minMergeVersion = 150004
 
 // mergeStmt visits MERGE.
 func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
-	w.saw("MergeStmt")
+	w.countNode("MergeStmt")
 	if w.snap.ServerVersion() < minMergeVersion {
 		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"MERGE is not available to agents on this server").
@@ -31,56 +31,56 @@ func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 				commands = append(commands, "DELETE")
 			case sqltext.CMD_NOTHING:
 			default:
-				w.refuse(refusal("MergeWhenClause"))
+				w.refuse(refusalOf("MergeWhenClause"))
 				return nil
 			}
 		}
 		if len(commands) == 0 {
-			w.refuse(refusal("MergeStmt(nothing)"))
+			w.refuse(refusalOf("MergeStmt(nothing)"))
 			return nil
 		}
-		t := w.target(s.Relation, commands...)
+		t := w.visitTarget(s.Relation, commands...)
 		if t == nil {
 			return nil
 		}
 		if t.ref.fragment.isView() {
-			w.refuseAt(refusal("MergeStmt(view)"), t.ref.start)
+			w.refuseAt(refusalOf("MergeStmt(view)"), t.ref.start)
 			return nil
 		}
 		own.add(t.item)
-		w.fromItem(s.SourceRelation, own, nil, mayInject)
-		w.expr(s.JoinCondition)
+		w.visitFromItem(s.SourceRelation, own, nil, mayInject)
+		w.visitExpr(s.JoinCondition)
 		for _, n := range s.MergeWhenClauses {
-			w.mergeWhen(t, n.GetMergeWhenClause())
+			w.visitMergeWhen(t, n.GetMergeWhenClause())
 		}
 		return nil
 	})
 }
 
-func (w *walker) mergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
-	w.saw("MergeWhenClause")
-	w.expr(c.Condition)
+func (w *walker) visitMergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
+	w.countNode("MergeWhenClause")
+	w.visitExpr(c.Condition)
 	switch c.CommandType {
 	case sqltext.CMD_UPDATE:
-		w.setList(t, c.TargetList)
+		w.visitSetList(t, c.TargetList)
 	case sqltext.CMD_INSERT:
 		w.noteOmitted(t, c.TargetList, nil, len(c.Values), !slices.ContainsFunc(c.Values, isStar))
 		if len(c.TargetList) == 0 {
 			known := !slices.ContainsFunc(c.Values, isStar)
-			w.impliedColumns(t, len(c.Values), known)
+			w.checkImpliedColumns(t, len(c.Values), known)
 		}
 		for _, n := range c.TargetList {
 			column := n.GetResTarget()
 			if column == nil || column.Val != nil {
-				w.refuse(refusal(sqltext.Kind(n)))
+				w.refuse(refusalOf(sqltext.Kind(n)))
 				return
 			}
-			w.saw("ResTarget")
+			w.countNode("ResTarget")
 			w.checkWritable(t, column.Name, t.table.Write.Insertable, column.Location)
 			w.visitAssignedParts(column.Indirection)
 		}
 		for _, n := range c.Values {
-			w.assignedValue(n)
+			w.visitAssignedValue(n)
 		}
 	}
 }

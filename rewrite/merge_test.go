@@ -27,7 +27,7 @@ func TestMergeNeedsAServerThatHeedsRowSecurity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, mode := range []Mode{Auto, Both} {
+		for _, mode := range []Mode{AutoMode, InjectedMode} {
 			for _, prepared := range []string{"", "PREPARE p AS "} {
 				_, refused := New(snap, pol, mode).
 					Rewrite(prepared+"MERGE INTO notes USING (VALUES ('a')) AS v(o) ON notes.owner = v.o WHEN MATCHED THEN DELETE", false)

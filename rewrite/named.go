@@ -12,8 +12,8 @@ import (
 )
 
 // nameArgument says how a function takes a name: as which argument, by the number of arguments; how the name is
-// checked; and whether PostgreSQL reads the constant as a value. In that case the statement fails as PostgreSQL parses
-// it, and the error has the name's position.
+// checked; and whether PostgreSQL reads the constant as a value. If it does, the statement fails when PostgreSQL parses
+// it, and the error has the position of the name.
 type nameArgument struct {
 	position    map[int]int
 	check       func(w *walker, written string, read bool) *sqlstate.Error
@@ -24,17 +24,17 @@ var (
 	onlyArgument         = map[int]int{1: 0}
 	firstArgumentOfTwo   = map[int]int{2: 0}
 	firstArgumentOfThree = map[int]int{3: 0}
-	argumentAfterRole    = map[int]int{2: 0, 3: 1} // where a role may come first
+	argumentAfterRole    = map[int]int{2: 0, 3: 1} // a role may come first
 )
 
-// nameArguments are the functions that take a name: as text, or as a regclass or a regtype.
+// nameArguments are the functions that take the name of an object: as text, regclass or regtype.
 var nameArguments = map[string]nameArgument{
 	"has_table_privilege":      {position: argumentAfterRole, check: (*walker).checkRelationName},
 	"has_any_column_privilege": {position: argumentAfterRole, check: (*walker).checkRelationName},
 	"has_sequence_privilege":   {position: argumentAfterRole, check: (*walker).checkRelationName},
 	"has_column_privilege":     {position: map[int]int{3: 0, 4: 1}, check: (*walker).checkRelationName},
 	"has_type_privilege":       {position: argumentAfterRole, check: (*walker).checkTypeName},
-	"has_function_privilege":   {position: argumentAfterRole, check: (*walker).checkSignature},
+	"has_function_privilege":   {position: argumentAfterRole, check: (*walker).checkFunctionSignature},
 	"has_schema_privilege":     {position: argumentAfterRole, check: (*walker).checkSchemaName},
 	"row_security_active":      {position: onlyArgument, check: (*walker).checkRelationName},
 	"pg_get_serial_sequence":   {position: firstArgumentOfTwo, check: (*walker).checkRelationName},
@@ -57,16 +57,17 @@ var nameArguments = map[string]nameArgument{
 	"pg_basetype":                   {position: onlyArgument, check: (*walker).checkTypeName, readAsValue: true},
 }
 
-// nameTypes are the types whose values PostgreSQL makes from names of the catalogs, with their checks. read tells that
-// the server reads a constant as a value of the type, instead of converting a text. Agents may see all names of roles,
-// operators, collations and text search objects.
+// nameTypes are the types whose values PostgreSQL makes from names in the catalogs, with the checks of such names. The
+// argument read of a check tells whether the server reads the constant as a value of the type, and does not convert a
+// text. Agents may see all names of roles, operators, collations and text search objects.
 var nameTypes = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
 	"regclass": (*walker).checkRelationName, "regtype": (*walker).checkTypeName, "regproc": (*walker).checkFunctionName,
-	"regprocedure": (*walker).checkSignature, "regnamespace": (*walker).checkSchemaName,
+	"regprocedure": (*walker).checkFunctionSignature, "regnamespace": (*walker).checkSchemaName,
 }
 
-// checkNameCast checks 'name'::regclass and its kin, and lists of such names. A hidden object gets PostgreSQL's answer
-// for one that does not exist. It cannot check OIDs, parameters, and texts that are not constants.
+// checkNameCast checks 'name'::regclass and similar casts, and lists of such names. For a hidden object agents get
+// PostgreSQL's answer for an object that does not exist. OIDs, parameters, and texts that are not constants cannot be
+// checked here.
 func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
 	check := nameTypes[name]
@@ -89,7 +90,8 @@ func (w *walker) checkNameCast(c *sqltext.TypeCast) {
 	}
 }
 
-// refuseNameType refuses a type of names for columns that are read from a document: it would tell which names exist.
+// refuseNameType refuses a type of names for columns that are read from a JSON or XML document: the result would tell
+// which names exist.
 func (w *walker) refuseNameType(t *sqltext.TypeName) {
 	if schema, name, ok := qualifiedName(t.GetNames()); ok && nameTypes[name] != nil &&
 		(schema == "" || schema == "pg_catalog") {
@@ -99,8 +101,8 @@ func (w *walker) refuseNameType(t *sqltext.TypeName) {
 	}
 }
 
-// arrayElements are the elements in an array's text, of any dimension. For a text that is no array the result has no
-// meaning.
+// arrayElements returns the elements in the text of an array of any dimension. For a text that is no array the result
+// means nothing.
 func arrayElements(text string) []string {
 	var (
 		out            []string
@@ -126,7 +128,7 @@ func arrayElements(text string) []string {
 	return append(out, element.String())
 }
 
-// checkNameArguments checks the constant where a function, or a type in its place, takes a name.
+// checkNameArguments checks the constant argument that a function, or a cast written like a function, takes as a name.
 func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 	n := nameArguments[name]
 	if check := nameTypes[name]; check != nil {
@@ -140,11 +142,11 @@ func (w *walker) checkNameArguments(name string, args []*sqltext.Node) {
 	if named := arg.GetNamedArgExpr(); named != nil {
 		arg = named.Arg
 	}
-	if name == "pg_basetype" && arg.GetAConst() == nil { // there is no implicit cast from text to regtype
+	if name == "pg_basetype" && arg.GetAConst() == nil { // PostgreSQL has no implicit cast from text to regtype
 		return
 	}
 	w.checkNameConstant(arg, n.readAsValue && arg.GetAConst() != nil, n.check)
-	// If another argument has a type that no such function takes, PostgreSQL says that first.
+	// If no such function takes the type of another argument, PostgreSQL reports that first.
 	if n.readAsValue && len(args) > 1 {
 		w.checkNameConstant(arg, arg.GetAConst() != nil, (*walker).checkUnknownRelation)
 	}
@@ -167,13 +169,13 @@ func (w *walker) checkName(n *sqltext.Node, written string, placed bool,
 	}
 }
 
-// doesNotExistError is PostgreSQL's answer to a name that it does not find.
+// doesNotExistError returns PostgreSQL's error for a name that it does not find.
 func doesNotExistError(code sqlstate.Code, kind, name string) *sqlstate.Error {
 	return sqlstate.New(code, sqlstate.ReasonRelation, "%s \"%s\" does not exist", kind, name)
 }
 
-// softErrorVersion is the first server that does not say which part of a name is missing where it reads the name as a
-// value.
+// softErrorVersion is the first server version that does not say which part of a name is missing when it reads the name
+// as a value.
 const softErrorVersion = 160000
 
 // checkRelationName refuses the name of a hidden relation. For a name that does not exist the server has its error, the
@@ -197,13 +199,13 @@ func (w *walker) checkRelationName(written string, read bool) *sqlstate.Error {
 	return doesNotExistError(sqlstate.UndefinedTable, "relation", name)
 }
 
-// isUnknownRelation tells whether no relation and no index has the given name. The server reports schemas without
-// relations.
+// isUnknownRelation tells whether no relation and no index has the given name. If the schema has no relations, the
+// server reports that.
 func (w *walker) isUnknownRelation(schema, name string) bool {
 	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRowType(schema, name)
 }
 
-// isNoRowType tells whether no relation has the given name. Then no row type has the name either.
+// isNoRowType tells whether no relation, and so no row type, has the given name.
 func (w *walker) isNoRowType(schema, name string) bool {
 	_, found := w.snap.ResolveRelation(schema, name)
 	return !found && (schema == "" || w.hasRelations(schema))
@@ -224,7 +226,7 @@ func (w *walker) checkUnknownRelation(written string, _ bool) *sqlstate.Error {
 // isOID tells whether PostgreSQL reads a text as an OID, or as "-".
 func isOID(written string) bool { return written == "-" || strings.Trim(written, "0123456789") == "" }
 
-// isHiddenName tells whether a hidden relation or index has that name.
+// isHiddenName tells whether a hidden relation or a hidden index has the given name.
 func (w *walker) isHiddenName(schema, name string) bool {
 	if index := w.snap.ResolveIndex(schema, name); index != nil {
 		return !isIndexShown(w.snap, w.pol, index)
@@ -232,13 +234,13 @@ func (w *walker) isHiddenName(schema, name string) bool {
 	return w.isHiddenRelation(schema, name)
 }
 
-// isHiddenRelation tells whether a hidden relation has that name.
+// isHiddenRelation tells whether a hidden relation has the given name.
 func (w *walker) isHiddenRelation(schema, name string) bool {
 	relation, found := w.snap.ResolveRelation(schema, name)
 	return found && !isShown(w.snap, w.pol, relation)
 }
 
-// checkTypeName refuses the row type of a hidden relation, and the array type of it.
+// checkTypeName refuses the name of a hidden relation's row type, and of the array type over it.
 func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	t := parseType(written)
 	schema, name, ok := qualifiedName(t.GetNames())
@@ -263,17 +265,17 @@ func (w *walker) checkTypeName(written string, read bool) *sqlstate.Error {
 	return doesNotExistError(sqlstate.UndefinedObject, "type", name)
 }
 
-// checkFunctionName refuses hidden functions.
+// checkFunctionName refuses the name of a hidden function.
 func (w *walker) checkFunctionName(written string, read bool) *sqlstate.Error {
 	return w.checkFunctionText(written, written, read)
 }
 
-// checkSignature refuses hidden functions in a text where the types of the arguments follow the name. It checks the
-// types first, as PostgreSQL does.
-func (w *walker) checkSignature(written string, read bool) *sqlstate.Error {
+// checkFunctionSignature refuses a hidden function in a text where the types of the arguments follow the name. It
+// checks the types first, as PostgreSQL does.
+func (w *walker) checkFunctionSignature(written string, read bool) *sqlstate.Error {
 	name, args, _ := strings.Cut(written, "(")
 	args, signature := strings.CutSuffix(strings.TrimSpace(args), ")")
-	if !signature { // the server reports the missing parenthesis, and looks nothing up
+	if !signature { // the server reports the missing parenthesis before it looks for the function
 		return nil
 	}
 	for _, arg := range strings.Split(args, ",") {
@@ -284,7 +286,7 @@ func (w *walker) checkSignature(written string, read bool) *sqlstate.Error {
 		if refused := w.checkTypeName(arg, read); refused != nil {
 			return refused
 		}
-		// PostgreSQL reports the first one that does not exist
+		// PostgreSQL reports the first type that does not exist
 		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 {
 			return nil
 		}
@@ -313,7 +315,7 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 		schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
 		return nil
 	}
-	for _, f := range found { // none: the name does not exist
+	for _, f := range found { // without a match the name does not exist
 		if w.isKnownFunction(f) || f.Name.Schema == "information_schema" {
 			return nil
 		}
@@ -321,7 +323,7 @@ func (w *walker) checkFunctionText(written, whole string, read bool) *sqlstate.E
 	return doesNotExistError(sqlstate.UndefinedFunction, "function", whole)
 }
 
-// checkSchemaName refuses our own schemas.
+// checkSchemaName refuses the names of pgconsent's own schemas.
 func (w *walker) checkSchemaName(written string, _ bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) != 1 || !catalog.IsOwnSchema(parts[0]) {
@@ -330,7 +332,7 @@ func (w *walker) checkSchemaName(written string, _ bool) *sqlstate.Error {
 	return doesNotExistError(sqlstate.UndefinedSchema, "schema", parts[0])
 }
 
-// schemaAndName are the last two parts of a name. The server checks a database in front.
+// schemaAndName returns the last two parts of a name. If a database stands in front, the server checks it.
 func schemaAndName(parts []string) (schema, name string) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
@@ -338,7 +340,7 @@ func schemaAndName(parts []string) (schema, name string) {
 	return schema, parts[len(parts)-1]
 }
 
-// isShown tells whether the catalogs that agents see have a relation, or it is a sequence of one.
+// isShown tells whether agents see a relation in the catalogs, or see the relation to which a sequence belongs.
 func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	if n.Schema == "pg_catalog" || n.Schema == "information_schema" {
 		return true
@@ -357,8 +359,8 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	return slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == n })
 }
 
-// isIndexShown tells whether the catalogs that agents see have an index: its table is shown, and it has no hidden
-// column.
+// isIndexShown tells whether agents see an index in the catalogs: its table is shown, and none of its columns is
+// hidden.
 func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) bool {
 	if !i.Plain || !isShown(snap, p, i.Table) ||
 		slices.ContainsFunc(p.Children(),
@@ -371,7 +373,7 @@ func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) 
 	})
 }
 
-// lowerASCII folds an unquoted name as PostgreSQL does in UTF-8.
+// lowerASCII turns an unquoted name into lower case as PostgreSQL does in UTF-8.
 func lowerASCII(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -381,7 +383,7 @@ func lowerASCII(name string) string {
 	}, name)
 }
 
-// splitName reads the name of a relation as PostgreSQL reads it in a text, or returns nil.
+// splitName splits the name of a relation in a text as PostgreSQL does, or returns nil.
 func splitName(text string) []string {
 	const blanks = " \t\n\r\f\v"
 	var parts []string
@@ -415,7 +417,7 @@ func splitName(text string) []string {
 		if part == "" {
 			return nil
 		}
-		for len(part) > 63 { // PostgreSQL truncates names
+		for len(part) > 63 { // PostgreSQL truncates longer names
 			_, size := utf8.DecodeLastRuneInString(part)
 			part = part[:len(part)-size]
 		}

@@ -15,7 +15,7 @@ import (
 
 // A name in a text that means a relation which is not shown gets the answer that PostgreSQL gives where there is none.
 func TestNamesInTexts(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	conn := pgtest.Database(t).Connect(t, "postgres") // an empty one
 	for _, hidden := range []string{
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
@@ -118,7 +118,7 @@ func TestNamesOfAllRelations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, rewriter(t, RLS).pol, RLS)
+	r := New(snap, rewriter(t, RowSecurityMode).pol, RowSecurityMode)
 	there := 0
 	for _, relation := range snap.Relations() {
 		name := relation.Name
@@ -151,7 +151,7 @@ func TestNamesOfAllRelations(t *testing.T) {
 // Of all indexes, those that a name in a text means are those that agents' catalogs show: of tables that show, without
 // expressions, conditions and hidden columns.
 func TestNamesOfAllIndexes(t *testing.T) {
-	r, conn := altered(t, RLS, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note);
+	r, conn := altered(t, RowSecurityMode, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note);
 		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
 		CREATE INDEX "Whole" ON memories (id); CREATE INDEX lowered ON memories (lower(title)); CREATE INDEX partly ON memories (id) WHERE title = 'x';
 		CREATE INDEX of_hidden ON vehicles (vin); CREATE INDEX with_hidden ON vehicles (plate) INCLUDE (vin); CREATE INDEX of_shown ON vehicles (plate)`)
@@ -189,7 +189,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 
 // No value of a type that is made from names comes out of a document, whichever type it is.
 func TestNamesInDocuments(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	for name := range nameTypes {
 		for _, place := range []string{
 			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)",

@@ -23,11 +23,11 @@ import (
 // are visible. The rewriter therefore adds its exact twin, which runs only if the search found fewer rows than asked
 // for.
 
-// distanceOperators are the operators of pgvector that an index can sort by.
+// distanceOperators are the operators of pgvector by which an index can sort.
 var distanceOperators = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
 
-// isNearestSearch tells whether the one statement of the text is a search for the nearest rows of a table with an
-// approximate index, and nothing else.
+// isNearestSearch tells whether the text is a single statement that searches the nearest rows of a table with an
+// approximate index, and does nothing else.
 func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if len(tree.Stmts) != 1 {
 		return false
@@ -52,20 +52,20 @@ func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
 		return false
 	}
-	// A window or an aggregate goes over all rows that the index finds, and returns its result in each row. The number of
-	// rows would be right, their content would not.
+	// A window or an aggregate reads all rows that the index finds, and returns its result in each row. The number of rows
+	// would be right, their content would not.
 	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.isGrouped(s) {
 		return false
 	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 }
 
-// isDistance tells whether a sort key is a distance: itself, or by the name or number of a target.
+// isDistance tells whether a sort key is a distance: as an expression, or as the name or number of a target.
 func isDistance(key *sqltext.Node, targets []*sqltext.Node) bool {
 	return distanceOf(key, targets) != nil
 }
 
-// distanceOf is the distance that a sort key is, or nil.
+// distanceOf returns the distance expression that a sort key means, or nil.
 func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 	if x := key.GetAExpr(); x != nil {
 		if _, name, ok := qualifiedName(x.Name); ok && x.Kind == sqltext.AEXPR_OP &&
@@ -74,25 +74,25 @@ func distanceOf(key *sqltext.Node, targets []*sqltext.Node) *sqltext.Node {
 		}
 		return nil
 	}
-	var val *sqltext.Node
+	var targetValue *sqltext.Node
 	if c := key.GetColumnRef(); c != nil && len(c.Fields) == 1 {
 		for _, t := range targets {
 			if name := t.GetResTarget().GetName(); name != "" && name == c.Fields[0].GetString_().GetSval() {
-				val = t.GetResTarget().GetVal()
+				targetValue = t.GetResTarget().GetVal()
 				break
 			}
 		}
 	}
 	if n := key.GetAConst().GetIval().GetIval(); n > 0 && int(n) <= len(targets) {
-		val = targets[n-1].GetResTarget().GetVal()
+		targetValue = targets[n-1].GetResTarget().GetVal()
 	}
-	if val.GetAExpr() == nil {
+	if targetValue.GetAExpr() == nil {
 		return nil
 	}
-	return distanceOf(val, nil)
+	return distanceOf(targetValue, nil)
 }
 
-// limitOf writes the limit if it is a number or a parameter, else returns "".
+// limitOf returns the text of the limit if it is a number or a parameter, else "".
 func limitOf(s *sqltext.SelectStmt) string {
 	if p := s.LimitCount.GetParamRef(); p != nil {
 		return "$" + strconv.Itoa(int(p.Number))
@@ -113,9 +113,11 @@ const (
 )
 
 // An index with rows fails for a vector of other dimensions, whether or not its rows are visible. So the search runs
-// only if there is a visible row for it to find, in which no column of the distance is NULL: no index has NULLs.
+// only if there is a visible row that it can find. In such a row no column of the distance is NULL, since indexes
+// contain no NULLs.
 
-// withExactTwin adds the exact twin to a rewritten search. ok is false if it cannot be written so; then out is text.
+// withExactTwin adds the exact twin to a rewritten search. ok is false if the twin cannot be written; then out is the
+// unchanged text.
 func withExactTwin(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	unchanged := func() (string, func(int) int, bool, *sqlstate.Error) {
 		return text, func(p int) int { return p }, false, nil
@@ -160,7 +162,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	head, middle, tail := comment+nearHead, nearGuard+rows+fmt.Sprintf(nearTail, limit), fmt.Sprintf(exactTail, limit)
 	out = head + near + middle + exact.text + tail
 
-	// The intended tree: the frame's, with known trees in it.
+	// The intended tree is that of the frame, with known trees put into it.
 	frame, refused := sqltext.Parse(nearHead + "SELECT 1" + nearGuard + fmt.Sprintf(nearTail, limit) + "SELECT 1" + tail)
 	if refused != nil {
 		return "", nil, false, refused
@@ -186,14 +188,14 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 			return p
 		case p <= before+length:
 			return max(p-before, 1) + skipped
-		default: // in the twin: the search has reported the same before
+		default: // the error is in the twin, where the search has had the same error before
 			return skipped + 1
 		}
 	}, true, nil
 }
 
-// mayUseApproximateIndex tells whether a search may ask an approximate index of its table: the policy accepts what that
-// tells of hidden rows, or no row is hidden.
+// mayUseApproximateIndex tells whether a search may use an approximate index of its table: the policy accepts what that
+// tells about hidden rows, or no row is hidden.
 func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
 	if at < 0 || w.references[at].fragment == nil {
@@ -204,8 +206,8 @@ func (w *walker) mayUseApproximateIndex(search *sqltext.RangeVar) bool {
 	return listed && (table.Approximate || f.showsAllRows && f.aggregate == nil)
 }
 
-// fenceSearch writes a rewritten search with its table behind OFFSET 0. ok is false if it cannot be written so; then
-// out is text.
+// fenceSearch writes a rewritten search with its table behind OFFSET 0. ok is false if that cannot be written; then out
+// is the unchanged text.
 func fenceSearch(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	exact, ok := fencedSearch(text)
 	if !ok {
@@ -224,7 +226,7 @@ func fenceSearch(text string) (out string, position func(int) int, ok bool, refu
 	return exact.text, exact.position, true, nil
 }
 
-// distanceColumns are the columns whose distance a search sorts by.
+// distanceColumns returns the columns in the distance by which a search sorts.
 func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	key := distanceOf(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
 	if key == nil {
@@ -236,7 +238,7 @@ func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	return sqltext.Columns(key), true
 }
 
-// notNullTests are the tests that columns are not NULL, as a text and as trees.
+// notNullTests returns the conditions that columns are not NULL, as a text and as trees.
 func notNullTests(columns []*sqltext.ColumnRef) (out struct {
 	text  string
 	tests []*sqltext.Node
@@ -273,7 +275,7 @@ func conjunction(conditions []*sqltext.Node) *sqltext.Node {
 		Args: conditions}}}
 }
 
-// fromAndWhere is the text of a search from FROM to WHERE, and the text of its condition up to ORDER BY.
+// fromAndWhere returns the text of a search's FROM clause up to WHERE, and the text of its condition up to ORDER BY.
 func fromAndWhere(text string) (items, condition string, ok bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -294,7 +296,7 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 		case from >= 0 && where < 0 && strings.EqualFold(source.String(t), "where"):
 			where = i
 		case from >= 0 && isOrderBy(source, i):
-			// Up to the token before: a comment in front of WHERE or ORDER BY is not to be in it.
+			// The part ends with the token before, so that it contains no comment in front of WHERE or ORDER BY.
 			start, last := source.Tokens[from].Start, source.Tokens[i-1].End
 			if where < 0 {
 				return text[start:last], "", true
@@ -305,13 +307,13 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 	return "", "", false
 }
 
-// isFrom tells whether a token begins a FROM, and not the end of IS DISTINCT FROM.
+// isFrom tells whether a token begins a FROM clause, and does not end IS DISTINCT FROM.
 func isFrom(source *sqltext.Source, i int) bool {
 	return strings.EqualFold(source.String(source.Tokens[i]), "from") &&
 		(i == 0 || !strings.EqualFold(source.String(source.Tokens[i-1]), "distinct"))
 }
 
-// fencedText is a search whose table no index can sort, and the same change of its tree.
+// fencedText is the text of a search that no index can sort, with the same change of its tree.
 type fencedText struct {
 	text     string
 	position func(int) int
@@ -367,7 +369,7 @@ func fencedSearch(text string) (fencedText, bool) {
 			}
 			s.FromClause, s.WhereClause = nil, nil
 			for _, c := range sqltext.Columns(s) {
-				if table != nil && qualifiedBy(c, table) {
+				if table != nil && isQualifiedBy(c, table) {
 					c.Fields = c.Fields[1:]
 				}
 			}
@@ -377,8 +379,8 @@ func fencedSearch(text string) (fencedText, bool) {
 	}, true
 }
 
-// offsetZeroItem is the tree of an item of FROM that reads others with a condition, and into which the planner moves
-// nothing.
+// offsetZeroItem returns the tree of an item of FROM: a sub-select with a condition that reads other items and ends in
+// OFFSET 0, so that the planner moves nothing into it.
 func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
 	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
 	if refused != nil {
@@ -391,7 +393,7 @@ func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sq
 	return item, nil
 }
 
-// isOrderBy tells whether ORDER BY stands there: t.order is a column.
+// isOrderBy tells whether ORDER BY stands at a token; in t.order the word order is a column.
 func isOrderBy(source *sqltext.Source, i int) bool {
 	return strings.EqualFold(source.String(source.Tokens[i]), "order") && i+1 < len(source.Tokens) &&
 		strings.EqualFold(source.String(source.Tokens[i+1]), "by")
@@ -419,20 +421,20 @@ func searchSpan(source *sqltext.Source) (start, end int32, found bool) {
 	return 0, 0, false
 }
 
-// qualifiedBy tells whether a column is named with the schema of a table. The subselect in the table's place has no
-// schema.
-func qualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
+// isQualifiedBy tells whether a column reference has the schema of a table. The sub-select that replaces the table has
+// no schema.
+func isQualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
 	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname &&
 		c.Fields[1].GetString_().GetSval() == r.Relname
 }
 
-// withoutSchema are the edits that drop the schema of such columns outside of the subselect. It refuses statements with
-// sub-selects, where the name alone might mean another table.
+// withoutSchema returns the edits that remove the schema from such column references outside of the sub-select. It
+// refuses statements with further sub-selects, in which the name alone might mean another table.
 func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start,
 	end int32) ([]sqltext.Edit, bool) {
 	var edits []sqltext.Edit
 	for _, c := range sqltext.Columns(tree) {
-		if r == nil || !qualifiedBy(c, r) {
+		if r == nil || !isQualifiedBy(c, r) {
 			continue
 		}
 		at := source.At(c.Location)

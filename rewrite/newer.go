@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// newerSyntax is what PostgreSQL 17 and 18 added to statements that agents may send otherwise. The parser has the
-// grammar of 16, and does not parse it. Where the server would take it, the refusal says so.
+// newerSyntax is syntax that PostgreSQL 17 and 18 added to statements which agents may send. The parser has the grammar
+// of 16, and does not parse it. If the server would accept it, the refusal says so.
 var newerSyntax = []struct {
 	what    string
-	since   int // major version
+	since   int // the major version that added the syntax
 	pattern *regexp.Regexp
 	example string
 	instead string
@@ -78,8 +78,8 @@ var newerSyntax = []struct {
 	},
 }
 
-// newerThanTheParser replaces a syntax error of the parser where the server knows the syntax.
-func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion int) *sqlstate.Error {
+// explainNewerSyntax replaces a syntax error of the parser if the server knows the syntax.
+func explainNewerSyntax(e *sqlstate.Error, source *sqltext.Source, serverVersion int) *sqlstate.Error {
 	if e.Code != sqlstate.SyntaxError || e.Position == 0 {
 		return e
 	}
@@ -92,8 +92,8 @@ func newerThanTheParser(e *sqlstate.Error, source *sqltext.Source, serverVersion
 	return e
 }
 
-// newerFunction is the refusal of newer syntax that reads like a call, or nil.
-func newerFunction(name string, serverVersion int) *sqlstate.Error {
+// newerFunctionRefusal returns the refusal of newer syntax that looks like a function call, or nil.
+func newerFunctionRefusal(name string, serverVersion int) *sqlstate.Error {
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(name+"(") {
 			return tooNewRefusal(s.what, s.since, s.instead)

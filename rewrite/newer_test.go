@@ -33,9 +33,9 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 			}
 			_, refused = source.Parse()
 			if refused != nil {
-				refused = newerThanTheParser(refused, source, major*10_000)
+				refused = explainNewerSyntax(refused, source, major*10_000)
 			} else if name, _, ok := strings.Cut(strings.TrimPrefix(s.example, "SELECT "), "("); ok { // reads like a call
-				if refused = newerFunction(strings.ToLower(name), major*10_000); refused == nil && major < s.since {
+				if refused = newerFunctionRefusal(strings.ToLower(name), major*10_000); refused == nil && major < s.since {
 					continue
 				}
 			}
@@ -49,7 +49,7 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 				t.Errorf("%s for %d: %v (%s)", s.example, major, refused, refused.Hint)
 			}
 		}
-		result, refused := rewriter(t, Both).Rewrite(s.example, false)
+		result, refused := rewriter(t, InjectedMode).Rewrite(s.example, false)
 		if refused == nil {
 			t.Errorf("%s: allowed as %s", s.example, result.Text)
 		}
@@ -70,7 +70,7 @@ func TestSyntaxErrorsStay(t *testing.T) {
 			t.Fatal(refused)
 		}
 		_, want := source.Parse()
-		got := newerThanTheParser(want, source, 180_000)
+		got := explainNewerSyntax(want, source, 180_000)
 		if got != want || got.Code != sqlstate.SyntaxError || got.Position == 0 {
 			t.Errorf("%s: %v at %d", sql, got, got.Position)
 		}
@@ -86,7 +86,7 @@ func TestTypesNamedInTexts(t *testing.T) {
 		"integer, pg_sleep(1)": false, "integer FROM people": false, "integer) + (1": false, "integer::text": false, "integer x": false,
 		"integer; SELECT 1": false, "setof integer": false, "integer -- x": false, "people.id%TYPE": false, "integer = 1": false,
 	} {
-		w := newWalker(rewriter(t, Both), &sqltext.Source{})
+		w := newWalker(rewriter(t, InjectedMode), &sqltext.Source{})
 		tree, refused := sqltext.Parse("SELECT pg_input_is_valid('a', '" + text + "')")
 		if refused != nil {
 			t.Fatal(refused)

@@ -1,24 +1,24 @@
 package rewrite
 
-// notInjectedReason says why the rewriter puts no subquery with the predicate in the place of a relation. Then row
+// notInjectedReason says why the rewriter does not replace a relation with a subquery that has the predicate. Then row
 // security alone hides rows, and the text keeps the relation's name.
 type notInjectedReason int
 
 const (
 	mayInject             notInjectedReason = iota
-	onlyTable                               // ONLY t: a subquery takes no ONLY
-	starTable                               // t *
+	onlyTable                               // ONLY t: a subquery cannot be marked ONLY
+	starTable                               // t *: a subquery cannot be followed by *
 	tableOIDColumn                          // a subquery has no system columns
-	wholeRowReference                       // the row type of a subquery is another
-	schemaQualifiedColumn                   // a subquery has no schema
+	wholeRowReference                       // a subquery has another row type
+	schemaQualifiedColumn                   // schema.table.column: a subquery has no schema
 	columnAliases
 	joinAlias
 	itemsOfOneName    // PostgreSQL allows two tables of one name, from two schemas, but not two subqueries
-	groupByPrimaryKey // only a table lets other columns stand ungrouped
+	groupByPrimaryKey // PostgreSQL lets other columns stand ungrouped beside the key of a table, not of a subquery
 	writeTargetTable  // the target of INSERT, UPDATE, DELETE or MERGE is a table
-	writesOrLocks     // what such a statement reads besides
-	unsignedText      // the predicate names signed views
-	copyOfParent      // COPY reads the table without its children, a query would not
+	writesOrLocks     // relations that a statement reads while it writes or locks rows
+	unsignedText      // the predicate names signed views, and the text is not signed
+	copyOfParent      // COPY reads a table without its inheritance children, and a query would read them
 	copyBinary        // COPY BINARY has no form with a query
 	unknownCopyColumn // PostgreSQL says that the table has no such column
 )
@@ -42,5 +42,5 @@ var notInjectedTexts = [...]string{
 	unknownCopyColumn:     "an unknown column",
 }
 
-// String is the reason as errors print it.
+// String returns the reason in the words of error messages.
 func (r notInjectedReason) String() string { return notInjectedTexts[r] }

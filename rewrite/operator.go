@@ -5,39 +5,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// operatorExpr visits an expression with an operator, or a form that PostgreSQL reads as one.
-func (w *walker) operatorExpr(x *sqltext.A_Expr) {
-	w.saw("A_Expr")
-	w.expr(x.Lexpr)
-	w.expr(x.Rexpr)
+// visitOperatorExpr visits an expression with an operator, or a form that PostgreSQL reads as one.
+func (w *walker) visitOperatorExpr(x *sqltext.A_Expr) {
+	w.countNode("A_Expr")
+	w.visitExpr(x.Lexpr)
+	w.visitExpr(x.Rexpr)
 	switch x.Kind {
 	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_OP_ALL, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT,
 		sqltext.AEXPR_NULLIF, sqltext.AEXPR_IN, sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE, sqltext.AEXPR_SIMILAR:
-		w.operator(x.Name, x.Location)
+		w.checkOperator(x.Name, x.Location)
 		w.prefixSearch(x)
 	case sqltext.AEXPR_BETWEEN, sqltext.AEXPR_NOT_BETWEEN, sqltext.AEXPR_BETWEEN_SYM, sqltext.AEXPR_NOT_BETWEEN_SYM:
 		for _, name := range []string{"<", "<=", ">", ">="} {
-			w.operatorNamed("", name, x.Location)
+			w.checkOperatorName("", name, x.Location)
 		}
 	default:
-		w.refuseAt(refusal("A_Expr.kind"), x.Location)
+		w.refuseAt(refusalOf("A_Expr.kind"), x.Location)
 	}
 }
 
-// operator checks the name of an operator. The name stays as it is: OPERATOR(schema.x) would change its precedence.
-func (w *walker) operator(parts []*sqltext.Node, location int32) {
+// checkOperator checks the name of an operator. The name stays as it is, because OPERATOR(schema.x) would have another
+// precedence.
+func (w *walker) checkOperator(parts []*sqltext.Node, location int32) {
 	schema, name, ok := qualifiedName(parts)
 	if !ok {
-		w.refuseAt(refusal("RangeVar.catalogname"), location)
+		w.refuseAt(refusalOf("RangeVar.catalogname"), location)
 		return
 	}
-	w.operatorNamed(schema, name, location)
+	w.checkOperatorName(schema, name, location)
 }
 
-// equality checks the operator that IN, USING, NATURAL and CASE x WHEN use without naming it.
-func (w *walker) equality() { w.operatorNamed("", "=", -1) }
+// checkEquality checks the equality operator, which IN, USING, NATURAL and CASE x WHEN use without naming it.
+func (w *walker) checkEquality() { w.checkOperatorName("", "=", -1) }
 
-func (w *walker) operatorNamed(schema, name string, location int32) {
+func (w *walker) checkOperatorName(schema, name string, location int32) {
 	if w.refused != nil {
 		return
 	}
@@ -54,7 +55,7 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 	if schema != "pg_catalog" {
 		for _, o := range w.snap.OperatorsNamed(schema, name) {
 			if !operatorList.allows(o.Extension, name) &&
-				!(UnknownOperator(o) && o.Extension != "" && w.pol.PermitsOperatorsOf(o.Extension)) {
+				!(IsUnknownOperator(o) && o.Extension != "" && w.pol.PermitsOperatorsOf(o.Extension)) {
 				hint := "An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. " +
 					"OPERATOR(pg_catalog.%s) names PostgreSQL's own."
 				if o.Extension != "" {

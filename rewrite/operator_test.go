@@ -32,7 +32,7 @@ var operand = regexp.MustCompile(`\b[AB]\b`)
 
 // A name of PostgreSQL's that somebody else has given an operator is refused wherever it is written or meant.
 func TestOperatorsOfOthersStandNowhere(t *testing.T) {
-	plain := rewriter(t, Both)
+	plain := rewriter(t, InjectedMode)
 	others := ""
 	for name := range operatorPlaces {
 		others += "CREATE OPERATOR public." + name + " (LEFTARG = uuid, RIGHTARG = text, FUNCTION = leak);"
@@ -45,7 +45,7 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, plain.pol, Both) // the policy was compiled before: its views have operators, too
+	r := New(snap, plain.pol, InjectedMode) // the policy was compiled before: its views have operators, too
 	for name, places := range operatorPlaces {
 		for _, place := range places {
 			sql := "SELECT " + operand.ReplaceAllString(place, "'$0'::text")
@@ -63,7 +63,7 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 
 // What no data file has is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
 func TestWhatNoDataFileHasIsRefused(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",
 		"<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {
 		was := operatorList[catalogKey][name]

@@ -9,7 +9,7 @@ import (
 // A rewriter parses the rule of a table when a statement needs it, not before: each view of a policy has a rewriter of
 // its own, and a policy of a hundred tables and a hundred views would parse ten thousand rules.
 func TestRulesAreParsedWhenNeeded(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	rules := 0
 	parsing := testing.AllocsPerRun(1, func() {
 		rules = 0
@@ -23,7 +23,7 @@ func TestRulesAreParsedWhenNeeded(t *testing.T) {
 	if rules < 5 {
 		t.Fatalf("only %d tables have a rule", rules)
 	}
-	if making := testing.AllocsPerRun(1, func() { New(r.snap, r.pol, Both) }); making >= parsing {
+	if making := testing.AllocsPerRun(1, func() { New(r.snap, r.pol, InjectedMode) }); making >= parsing {
 		t.Errorf("a new rewriter allocates %.0f times, and parsing all rules %.0f", making, parsing)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// pinArguments fixes the arguments that the policy pins, whatever the call passes. The passed value stays in the text
-// where it is never evaluated, so that parameters keep their numbers and types.
+// pinArguments sets the arguments that the policy pins, whatever the call passes. The passed value stays in the text at
+// a place where it is never evaluated, so that parameters keep their numbers and types.
 func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 	if w.refused != nil {
 		return
@@ -59,7 +59,7 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 		}
 		if named >= 0 {
 			argument := f.Args[named].GetNamedArgExpr()
-			value2 := tokenRange{arguments[named].first + 2, arguments[named].last} // behind name =>
+			value2 := tokenRange{arguments[named].first + 2, arguments[named].last} // the value stands behind name =>
 			if kind := w.source.Kind(arguments[named].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
 				argument == nil {
 				refuse("this notation")
@@ -82,7 +82,7 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, listed *policy.Function) {
 	}
 }
 
-// pinExpression turns e into CASE WHEN true THEN value ELSE (e) END.
+// pinExpression turns the argument e into CASE WHEN true THEN value ELSE (e) END.
 func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRange, e *sqltext.Node,
 	set func(*sqltext.Node)) {
 	start, end := w.source.Tokens[at.first].Start, w.source.Tokens[at.last].End
@@ -100,7 +100,7 @@ func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRang
 	w.replace(end, end, ") END", func() {})
 }
 
-// pinnedIndex returns the place of an argument if every overload has it there, or -1.
+// pinnedIndex returns the position of an argument if it is the same in every overload, or -1.
 func pinnedIndex(listed *policy.Function, name string) int {
 	index := -1
 	for _, overload := range listed.Overloads {
@@ -121,7 +121,7 @@ func pinnedIndex(listed *policy.Function, name string) int {
 // tokenRange is a range of tokens, both ends included.
 type tokenRange struct{ first, last int }
 
-// argumentTokens returns the tokens of each argument of a call, and the closing parenthesis, or -1.
+// argumentTokens returns the token ranges of a call's arguments, and the token of its closing parenthesis, or -1.
 func (w *walker) argumentTokens(f *sqltext.FuncCall) ([]tokenRange, int) {
 	i := w.source.At(f.Location) + 1
 	for w.source.Kind(i) != sqltext.OpenParen {

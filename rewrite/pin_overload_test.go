@@ -39,7 +39,7 @@ func fixedInEvery(t *testing.T, first, second string, out int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, p, RLS)
+	r := New(snap, p, RowSecurityMode)
 	named := 0
 	for _, call := range []string{"f(false, 'x')", "f(false, false)", "f('x', false)", "f(a => 'x', gate => false)",
 		"f(false, gate => false)", "f(gate => false, b => false)", "f(a => 'x')", "f(false)", "f('x', gate => false)", "f()"} {

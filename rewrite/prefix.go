@@ -19,10 +19,10 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 	column, pattern := x.Lexpr.GetColumnRef(), x.Rexpr.GetAConst()
 	prefix, found := strings.CutSuffix(pattern.GetSval().GetSval(), "%")
 	if column == nil || pattern.GetSval() == nil || !found || prefix == "" || strings.ContainsAny(prefix, `%_\`) ||
-		!w.bytesIndexed(column) {
+		!w.hasByteIndex(column) {
 		return
 	}
-	// The text must hold just the column, LIKE, and the pattern.
+	// the text must consist of the column, LIKE, and the pattern
 	first := w.source.At(column.Location)
 	last := w.source.At(pattern.Location)
 	written := 2*len(column.Fields) - 1
@@ -38,14 +38,14 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 	})
 }
 
-// bytesIndexed tells whether a name plainly means a text column with an index on its bytes.
-func (w *walker) bytesIndexed(c *sqltext.ColumnRef) bool {
+// hasByteIndex tells whether a name certainly means a text column that has an index on its bytes.
+func (w *walker) hasByteIndex(c *sqltext.ColumnRef) bool {
 	relation, column := w.storedColumn(c)
 	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
 		slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool { return i.Bytes && i.Columns[0] == column.Name })
 }
 
-// storedColumn is the column of a table that a name plainly means.
+// storedColumn returns the column of a table that a name certainly means.
 func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog.Column) {
 	item, column := w.storedColumnOf(c)
 	if item == nil {
@@ -54,7 +54,7 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 	return item.ref.relation, column
 }
 
-// storedColumnOf is storedColumn with the item of FROM.
+// storedColumnOf is storedColumn, and also returns the item of FROM.
 func (w *walker) storedColumnOf(c *sqltext.ColumnRef) (*fromItem, *catalog.Column) {
 	if w.scope == nil || len(c.Fields) == 0 || len(c.Fields) > 2 {
 		return nil, nil
@@ -72,13 +72,13 @@ func (w *walker) storedColumnOf(c *sqltext.ColumnRef) (*fromItem, *catalog.Colum
 			of = item
 		}
 	}
-	// The condition of a join does not see the items before it: an outer column may be meant.
+	// The condition of a join does not see the items before the join, so the name may mean an outer column.
 	for s := w.scope.parent; s != nil; s = s.parent {
 		if slices.ContainsFunc(s.items, func(i *fromItem) bool { return i.columns == nil || i.columns[name] }) {
 			return nil, nil
 		}
 	}
-	// a mask may be of another type
+	// a masked column may have another type
 	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil ||
 		of.ref.fragment.isPlain != nil && !of.ref.fragment.isPlain(name) {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 
 // LIKE with a prefix becomes ^@ where the two mean the same and an index answers it, and nowhere else.
 func TestPrefixSearch(t *testing.T) {
-	r, conn := altered(t, RLS, `CREATE INDEX ON memories (title text_pattern_ops); CREATE INDEX ON memories (body);
+	r, conn := altered(t, RowSecurityMode, `CREATE INDEX ON memories (title text_pattern_ops); CREATE INDEX ON memories (body);
 		ALTER TABLE people ALTER name TYPE text COLLATE "C"; CREATE INDEX ON people (name text_pattern_ops)`)
 	for sql, want := range map[string]string{
 		"SELECT 1 FROM memories WHERE title LIKE 'abc%'":                                       "(title OPERATOR(pg_catalog.^@) 'abc')",

@@ -12,7 +12,7 @@ import (
 // The shapes in which a deparser lost the predicate (measured: 20,000 rows instead of 2,000). Spliced, the predicate sits
 // in parentheses of its own and the agent's text is as it was.
 func TestBypassShapes(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	conn := database(t).Connect(t, "postgres")
 	for _, condition := range []string{
 		"(title = 'me' OR true)::bool", "CAST((title = 'me' OR true) AS bool)", "(title = 'me' OR true) IN (true)",
@@ -46,7 +46,7 @@ func TestBypassShapes(t *testing.T) {
 
 // A walk that misses a node, or an edit that says something else than the tree, ends in a refusal.
 func TestFaultsEndInRefusals(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	text := "SELECT count(*) FROM memories WHERE title = 'x'"
 	source, _ := sqltext.Scan(text)
 	parse := func() (*walker, *sqltext.ParseResult) {
@@ -55,7 +55,7 @@ func TestFaultsEndInRefusals(t *testing.T) {
 			t.Fatal(refused)
 		}
 		w := newWalker(r, source)
-		w.statement(tree.Stmts[0])
+		w.visitStatement(tree.Stmts[0])
 		return w, tree
 	}
 
@@ -109,7 +109,7 @@ func FuzzRewrite(f *testing.F) {
 	for _, q := range corpusQueries(f) {
 		f.Add(q.sql)
 	}
-	r := rewriter(f, Both)
+	r := rewriter(f, InjectedMode)
 	f.Fuzz(func(t *testing.T, text string) {
 		result, refused := r.Rewrite(text, false)
 		if refused != nil {

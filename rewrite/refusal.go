@@ -6,8 +6,8 @@ import (
 
 // Refusal is a construct that agents may not send: a row of docs/reference/refused-statements.md.
 type Refusal struct {
-	Construct string   // as in the table: "INSERT"
-	Nodes     []string // the parser's nodes, or fields of nodes
+	Construct string   // the construct as in the table, such as "INSERT"
+	Nodes     []string // the kinds of parser nodes, or their fields
 	Example   string
 	Code      sqlstate.Code
 	Reason    sqlstate.Reason
@@ -15,15 +15,15 @@ type Refusal struct {
 	Hint      string
 }
 
-// Error is what the client is told.
+// Error returns the error that the client gets.
 func (r *Refusal) Error() *sqlstate.Error {
 	return sqlstate.New(r.Code, r.Reason, "%s", r.Message).WithHint("%s", r.Hint)
 }
 
 const (
-	noSchema = "agents may not change the schema"
-	noDirect = "agents may not administer the server"
-	askOwner = "Connect as the owner for it: owners' connections pass unchanged."
+	noSchemaChanges  = "agents may not change the schema"
+	noAdministration = "agents may not administer the server"
+	askOwner         = "Connect as the owner for it: owners' connections pass unchanged."
 
 	notWritable = "the policy does not let agents do that to this table"
 	askPolicy   = "A table lists what agents may do under write: commands in the policy. Owners' connections pass unchanged."
@@ -73,10 +73,10 @@ var refusals = []*Refusal{
 		"Name the columns: COPY table (columns) FROM STDIN."},
 	{"SELECT INTO", []string{"SelectStmt.into_clause", "IntoClause"}, "SELECT * INTO copied FROM people",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "SELECT INTO: " +
-			noSchema, "Leave INTO out, or use a WITH query."},
+			noSchemaChanges, "Leave INTO out, or use a WITH query."},
 	{"CREATE TABLE AS", []string{"CreateTableAsStmt"}, "CREATE TABLE copied AS SELECT 1",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE TABLE AS: " +
-			noSchema, "Use a WITH query for intermediate results."},
+			noSchemaChanges, "Use a WITH query for intermediate results."},
 
 	{"FOR UPDATE, FOR SHARE of a table that agents do not update", []string{"LockingClause(policy)"},
 		"SELECT * FROM people FOR UPDATE",
@@ -184,7 +184,7 @@ var refusals = []*Refusal{
 		"ImportForeignSchemaStmt", "CreatePublicationStmt", "CreateSubscriptionStmt", "CreateRoleStmt",
 		"CreatedbStmt", "CreateTableSpaceStmt", "DefineStmt"},
 		"CREATE TABLE notes (id integer)",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE: " + noSchema, askOwner},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "CREATE: " + noSchemaChanges, askOwner},
 	{"ALTER ...", []string{"AlterTableStmt", "AlterCollationStmt", "AlterDomainStmt", "AlterDefaultPrivilegesStmt",
 		"AlterTableSpaceOptionsStmt",
 		"AlterTableMoveAllStmt", "AlterExtensionStmt", "AlterExtensionContentsStmt", "AlterFdwStmt",
@@ -196,21 +196,21 @@ var refusals = []*Refusal{
 		"AlterDatabaseStmt", "AlterDatabaseRefreshCollStmt", "AlterDatabaseSetStmt", "AlterSystemStmt", "AlterTSDictionaryStmt",
 		"AlterTSConfigurationStmt", "AlterPublicationStmt", "AlterSubscriptionStmt", "RenameStmt", "ReplicaIdentityStmt"},
 		"ALTER TABLE people ADD COLUMN age integer",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "ALTER: " + noSchema, askOwner},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "ALTER: " + noSchemaChanges, askOwner},
 	{"DROP ...", []string{"DropStmt", "DropTableSpaceStmt", "DropUserMappingStmt", "DropRoleStmt", "DropdbStmt",
 		"DropSubscriptionStmt", "DropOwnedStmt", "ReassignOwnedStmt"},
 		"DROP TABLE people",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DROP: " + noSchema, askOwner},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "DROP: " + noSchemaChanges, askOwner},
 	{"GRANT, REVOKE", []string{"GrantStmt", "GrantRoleStmt"}, "GRANT SELECT ON people TO PUBLIC",
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "GRANT and REVOKE: agents may not change privileges", askOwner},
 	{"COMMENT, SECURITY LABEL", []string{"CommentStmt", "SecLabelStmt"}, "COMMENT ON TABLE people IS 'x'",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "COMMENT: " + noSchema, askOwner},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "COMMENT: " + noSchemaChanges, askOwner},
 	{"VACUUM, ANALYZE, REINDEX, CLUSTER, CHECKPOINT, LOAD, REFRESH MATERIALIZED VIEW",
 		[]string{"VacuumStmt", "ReindexStmt", "ClusterStmt", "CheckPointStmt", "LoadStmt", "RefreshMatViewStmt"}, "VACUUM people",
-		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "maintenance: " + noDirect, askOwner},
+		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "maintenance: " + noAdministration, askOwner},
 }
 
-// Refusals returns the table of what agents may not send, which docs/reference/refused-statements.md shows.
+// Refusals returns the table of statements that agents may not send, which docs/reference/refused-statements.md shows.
 func Refusals() []*Refusal { return refusals }
 
 var refusalIndex = func() map[string]*Refusal {
@@ -225,8 +225,8 @@ var refusalIndex = func() map[string]*Refusal {
 	return index
 }()
 
-// refusal returns the error for a node or field. One that is not in the table is refused, too.
-func refusal(node string) *sqlstate.Error {
+// refusalOf returns the error for a kind of node or a field. A kind that is not in the table is refused, too.
+func refusalOf(node string) *sqlstate.Error {
 	if r := refusalIndex[node]; r != nil {
 		return r.Error()
 	}

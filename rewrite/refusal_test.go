@@ -47,7 +47,7 @@ func TestRefusalsAreDocumented(t *testing.T) {
 
 // Every example of the table is refused as the table says, alone, behind another statement and in the extended protocol.
 func TestRefusals(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, refusal := range Refusals() {
 		for _, text := range []string{refusal.Example, "SELECT 1; " + refusal.Example, "/* a */ " + refusal.Example + " -- b"} {
 			result, refused := r.Rewrite(text, false)
@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 
 // Further statements, by SQLSTATE.
 func TestRefusedWithCode(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, c := range []struct{ code, sql string }{
 		{"42601", "SELEC 1"},
 		{"42601", "SELECT 'unterminated"},
@@ -155,7 +155,7 @@ func TestRefusalsHaveHints(t *testing.T) {
 
 // A message of the extended protocol holds one statement at most, as PostgreSQL says.
 func TestExtendedTakesOneStatement(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	_, refused := r.Rewrite("SELECT 1; SELECT 2", true)
 	if refused == nil || refused.Code != "42601" || refused.Message != "cannot insert multiple commands into a prepared statement" {
 		t.Errorf("%v", refused)

@@ -15,42 +15,43 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reference is one mention of a relation.
+// reference is one mention of a relation in the text.
 type reference struct {
 	name       catalog.Name
-	relation   *catalog.Relation // nil for a catalog that the snapshot does not describe
-	fragment   *fragment         // nil for a catalog
-	shadowView catalog.Name      // the shadow view that replaces a catalog
+	relation   *catalog.Relation // the relation; nil for a catalog that the snapshot does not describe
+	fragment   *fragment         // the text that replaces it; nil for a catalog
+	shadowView catalog.Name      // the shadow view that replaces the catalog
 
-	node       *sqltext.Node // holds the RangeVar; nil in COPY
+	node       *sqltext.Node // the node that holds the RangeVar; nil in COPY
 	rangeVar   *sqltext.RangeVar
 	copyStmt   *sqltext.CopyStmt
-	start, end int32 // the bytes of the name
-	starEnd    int32 // behind the * of "t *", else end
-	tableToken int   // the token TABLE of "TABLE t", else -1
-	columnsEnd int32 // in COPY, behind the column list
+	start, end int32 // where the name begins and ends, in bytes
+	starEnd    int32 // the end of the * in "t *", else end
+	tableToken int   // the token TABLE in "TABLE t", else -1
+	columnsEnd int32 // in COPY, the end of the column list
 
 	notInjectedBecause notInjectedReason
-	sharesName         bool       // another item of its FROM has the same name
-	allColumns         bool       // all columns are read
-	rowType            bool       // they are, but not only by a * in a target list
-	starCount          int        // how many such stars read it
-	copyFrom           bool       // it is the target of COPY FROM
-	isTarget           bool       // it is the target of a statement that writes
-	keyLookup          *keyLookup // the statement fixes its key: it has columns that lists do not show
-	repeated           bool       // the tree holds this mention more often than the text
+	sharesName         bool // another item of its FROM has the same name
+	allColumns         bool // the statement reads all columns of the relation
+	rowType            bool // it reads all columns also by other means than a * in a target list
+	starCount          int  // how many stars in target lists read the relation
+	copyFrom           bool // the relation is the target of COPY FROM
+	isTarget           bool // the relation is the target of a statement that writes
+	// set if the statement fixes the relation's key, so that it has columns that exist by key only
+	keyLookup *keyLookup
+	repeated  bool // the tree contains this mention more often than the text
 
-	qualifiedColumns []*sqltext.ColumnRef // columns that name it with its schema
+	qualifiedColumns []*sqltext.ColumnRef // column references that name the relation with its schema
 }
 
-// doNotInject keeps the relation's name in the text. The first reason stays.
+// doNotInject makes the text keep the relation's name, and records the first reason.
 func (r *reference) doNotInject(why notInjectedReason) {
 	if r.notInjectedBecause == mayInject {
 		r.notInjectedBecause = why
 	}
 }
 
-// unavailableRelationRefusal is the refusal of a relation: the same whether or not it exists.
+// unavailableRelationRefusal is the refusal of a relation, which is the same whether or not the relation exists.
 func unavailableRelationRefusal(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
 		"relation %q is not available to agents", name).
@@ -58,19 +59,20 @@ func unavailableRelationRefusal(name string) *sqlstate.Error {
 			"policy, a view of yours under views:.")
 }
 
-// resolve finds the relation that a RangeVar means, or refuses. The caller has looked for WITH queries.
-func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
-	w.saw("RangeVar")
+// resolveRelation finds the relation that a RangeVar means, or refuses the statement. The caller has checked that it
+// means no WITH query.
+func (w *walker) resolveRelation(rv *sqltext.RangeVar) *reference {
+	w.countNode("RangeVar")
 	written := rv.GetRelname()
 	if rv.GetSchemaname() != "" {
 		written = rv.GetSchemaname() + "." + written
 	}
 	if rv.GetCatalogname() != "" {
-		w.refuseAt(refusal("RangeVar.catalogname"), rv.GetLocation())
+		w.refuseAt(refusalOf("RangeVar.catalogname"), rv.GetLocation())
 		return nil
 	}
 	if rv.GetRelpersistence() != "p" {
-		w.refuseAt(refusal("RangeVar.relpersistence"), rv.GetLocation())
+		w.refuseAt(refusalOf("RangeVar.relpersistence"), rv.GetLocation())
 		return nil
 	}
 	name, found := w.snap.ResolveRelation(rv.GetSchemaname(), rv.GetRelname())
@@ -109,12 +111,12 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 		ref.fragment = w.fragments[name]
 		ref.relation = ref.fragment.visible
 		if ref.fragment.isView() && !rv.GetInh() && ref.relation.HasChildren {
-			w.refuseAt(refusal("RangeVar.inh"), rv.GetLocation())
+			w.refuseAt(refusalOf("RangeVar.inh"), rv.GetLocation())
 			return nil
 		}
 	}
-	if !w.locate(ref) {
-		w.refuseAt(refusal("RangeVar.location"), rv.GetLocation())
+	if !w.locateName(ref) {
+		w.refuseAt(refusalOf("RangeVar.location"), rv.GetLocation())
 		return nil
 	}
 	w.references = append(w.references, ref)
@@ -122,7 +124,8 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	return ref
 }
 
-// childRefusalHint tells why the statement cannot name a partition or child of a table of the policy; "" if it is none.
+// childRefusalHint says why a statement may not name a partition or inheritance child of the policy's tables; "": the
+// relation is none.
 func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 	for _, c := range p.Children() {
 		switch {
@@ -138,7 +141,7 @@ func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 	return ""
 }
 
-// unreadableHint tells why agents cannot read a relation although the policy lists it.
+// unreadableHint says why agents cannot read a relation although the policy lists it.
 func unreadableHint(r *catalog.Relation) string {
 	switch {
 	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView,
@@ -152,8 +155,8 @@ func unreadableHint(r *catalog.Relation) string {
 	return "Relations of this kind cannot be read."
 }
 
-// locate finds the tokens of the name.
-func (w *walker) locate(ref *reference) bool {
+// locateName finds the tokens of the relation's name in the text.
+func (w *walker) locateName(ref *reference) bool {
 	i := w.source.At(ref.rangeVar.GetLocation())
 	last := i
 	if ref.rangeVar.GetSchemaname() != "" {
@@ -186,14 +189,14 @@ func (w *walker) locate(ref *reference) bool {
 	return true
 }
 
-// editReference makes the edits of a reference.
+// editReference makes the edits that a reference needs.
 func (w *walker) editReference(ref *reference, signable bool) {
 	w.repeated = ref.repeated
 	if ref.fragment == nil {
 		w.substituteView(ref, ref.shadowView)
 		return
 	}
-	if ref.copyFrom && w.mode != AlwaysInjected {
+	if ref.copyFrom && w.mode != AlwaysInjectedMode {
 		w.editCopyFrom(ref)
 		return
 	}
@@ -206,7 +209,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			return
 		}
 		if w.lacksPredicate = w.lacksPredicate ||
-			ref.fragment.lacksPredicate; ref.fragment.lacksPredicate && w.mode == AlwaysInjected {
+			ref.fragment.lacksPredicate; ref.fragment.lacksPredicate && w.mode == AlwaysInjectedMode {
 			w.refuseAt(noPredicateRefusal(ref, "a view"), ref.start)
 			return
 		}
@@ -214,8 +217,8 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			w.injectCopy(ref)
 			return
 		}
-		if ref.isTarget { // a subquery with the predicate is not updatable
-			if w.mode == AlwaysInjected {
+		if ref.isTarget { // a subquery with the predicate cannot be updated
+			if w.mode == AlwaysInjectedMode {
 				w.refuseAt(noPredicateRefusal(ref, ref.notInjectedBecause.String()), ref.start)
 				return
 			}
@@ -229,18 +232,18 @@ func (w *walker) editReference(ref *reference, signable bool) {
 		}
 		if w.mustFence(ref) {
 			w.relationOfView[ref.fragment.view] = ref.name
-			w.fence(ref, ref.fragment.view.SQL())
+			w.addFence(ref, ref.fragment.view.SQL())
 			return
 		}
 		w.substituteView(ref, ref.fragment.view)
 		return
 	}
-	inject := (w.mode == Both || w.mode == AlwaysInjected) && !ref.fragment.showsAllRows
+	inject := (w.mode == InjectedMode || w.mode == AlwaysInjectedMode) && !ref.fragment.showsAllRows
 	if inject && ref.notInjectedBecause == mayInject && ref.fragment.needsSignature && !signable {
 		ref.doNotInject(unsignedText)
 	}
 	if inject && ref.notInjectedBecause != mayInject {
-		if w.mode == AlwaysInjected {
+		if w.mode == AlwaysInjectedMode {
 			w.refuseAt(noPredicateRefusal(ref, ref.notInjectedBecause.String()), ref.start)
 			return
 		}
@@ -260,7 +263,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 			return
 		}
 		if w.mustFence(ref) {
-			w.fence(ref, ref.name.SQL())
+			w.addFence(ref, ref.name.SQL())
 			return
 		}
 		w.qualifyRelation(ref)
@@ -276,10 +279,10 @@ func (w *walker) editReference(ref *reference, signable bool) {
 		return
 	}
 	if w.mustFence(ref) {
-		w.fence(ref, ref.fragment.sql)
+		w.addFence(ref, ref.fragment.sql)
 		return
 	}
-	w.inject(ref)
+	w.injectPredicate(ref)
 }
 
 // qualifyRelation writes the schema in front of the name.
@@ -288,15 +291,15 @@ func (w *walker) qualifyRelation(ref *reference) {
 	w.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 }
 
-// noPredicateRefusal refuses a reference that only row security would filter, where the mode does not allow that.
+// noPredicateRefusal refuses a relation that only row security would filter, if the mode does not allow that.
 func noPredicateRefusal(ref *reference, why string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
 		"relation %q cannot carry its predicate here (%s)", ref.name.String(), why).
 		WithHint("Row security alone would have to hold, which the mode of this server excludes.")
 }
 
-// inject puts the subquery with the predicate in the place of the name.
-func (w *walker) inject(ref *reference) {
+// injectPredicate replaces the name of a relation with the subquery that has the predicate.
+func (w *walker) injectPredicate(ref *reference) {
 	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node {
 		return proto.Clone(ref.fragment.subquery()).(*sqltext.Node)
 	})
@@ -320,7 +323,8 @@ func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sq
 	})
 }
 
-// substituteView puts a view of pgconsent in the place of a relation, under the name that the statement gives it.
+// substituteView replaces a relation with a view of pgconsent, and gives the view the name by which the statement knows
+// the relation.
 func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.relationOfView[view] = ref.name
 	rv := ref.rangeVar
@@ -328,7 +332,7 @@ func (w *walker) substituteView(ref *reference, view catalog.Name) {
 		w.replace(ref.start, ref.end, view.SQL(), func() { rv.Schemaname, rv.Relname = view.Schema, view.Name })
 		return
 	}
-	if ref.tableToken >= 0 { // TABLE takes no alias
+	if ref.tableToken >= 0 { // TABLE can have no alias
 		t := w.source.Tokens[ref.tableToken]
 		w.replace(t.Start, t.End, "SELECT * FROM", func() {})
 	}
@@ -339,7 +343,8 @@ func (w *walker) substituteView(ref *reference, view catalog.Name) {
 	w.replace(ref.aliasPosition(w.source), ref.aliasPosition(w.source), " AS "+catalog.QuoteIdent(alias), func() {})
 }
 
-// renamedViews tells how the server's messages name the views that were put in, and how the client knows the relations.
+// renamedViews returns the names by which the server's messages call the views of pgconsent, and the names by which the
+// client knows the relations.
 func (w *walker) renamedViews() []verdict.Renamed {
 	out := make([]verdict.Renamed, 0, len(w.relationOfView))
 	for view, relation := range w.relationOfView {
@@ -361,7 +366,7 @@ func (w *walker) renamedViews() []verdict.Renamed {
 	return out
 }
 
-// aliasPosition is where an alias can be added: behind "t", "t *" or "ONLY (t)".
+// aliasPosition returns the position at which an alias can be added: behind "t", "t *" or "ONLY (t)".
 func (r *reference) aliasPosition(source *sqltext.Source) int32 {
 	i := source.At(r.start)
 	if source.Kind(i-1) == sqltext.OpenParen && source.Kind(i-2) == sqltext.Only {
@@ -380,8 +385,8 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 		edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, treeOnly: w.repeated})
 }
 
-// withSpaces puts spaces around a text where it would grow together with its neighbours. Quoted names need no space in
-// the client's text, and unquoted names may replace them.
+// withSpaces adds spaces around a text if it would merge with the tokens beside it. Quoted names in the client's text
+// need no spaces, and unquoted names may replace them.
 func withSpaces(before, text, behind string) string {
 	if text == "" {
 		return text
@@ -400,7 +405,7 @@ func isWordByte(b byte) bool {
 	return b == '_' || b == '$' || b >= 0x80 || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// newFragment writes what replaces a table.
+// newFragment returns what takes the place of a table in a text.
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.VisibleRelation(), hashSets: predicate.Sets(t.Rows, t.Relation),
 		attributeColumns:   attributeColumns(t),
@@ -421,13 +426,13 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// helpersRunUserCode tells whether PostgreSQL runs functions of an owner as it plans to read the helper tables of the
-// rules, or finds rows there.
+// helpersRunUserCode tells whether PostgreSQL may run functions of an owner when it plans to read the helper tables of
+// a table's rules, or looks for rows there.
 func helpersRunUserCode(t *policy.Table) bool {
 	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
 }
 
-// parseExpression returns the tree of one expression, or nil.
+// parseExpression returns the tree of a single expression, or nil.
 func parseExpression(sql string) *sqltext.Node {
 	tree, refused := sqltext.Parse("SELECT " + sql)
 	if refused != nil || len(tree.Stmts) != 1 {
@@ -440,7 +445,7 @@ func parseExpression(sql string) *sqltext.Node {
 	return targets[0].GetResTarget().GetVal()
 }
 
-// parseStatement returns the tree of a statement of pgconsent.
+// parseStatement returns the tree of a statement that pgconsent has written.
 func parseStatement(sql string) *sqltext.Node {
 	tree, refused := sqltext.Parse(sql)
 	if refused != nil || len(tree.Stmts) != 1 {

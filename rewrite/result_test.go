@@ -18,7 +18,7 @@ import (
 )
 
 func TestAccesses(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, c := range []struct {
 		sql, accesses string
 		functions     []string
@@ -85,7 +85,7 @@ func oneLine(accesses []policy.Access) string {
 }
 
 func TestTagsAndEffects(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	reads := verdict.Effect{Reads: true, Returns: true}
 	stamped := []verdict.Notice{{Code: "00000",
 		Message: `column "user_id" of relation "drafts" is set by the policy; the value that was sent is not kept`}}
@@ -210,7 +210,7 @@ func TestTagsAndEffects(t *testing.T) {
 
 // A fingerprint tells shapes apart and literals not.
 func TestFingerprint(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	print := func(sql string) string {
 		result, _ := r.Rewrite(sql, false)
 		return result.Fingerprint
@@ -234,7 +234,7 @@ func TestFingerprint(t *testing.T) {
 
 // A position that the server gives for the rewritten text is the client's again.
 func TestPositionOfServerErrors(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT 'ä', nothing FROM memories",
 		"SELECT count(*), lower(upper(nothing)) FROM memories m JOIN people p ON true", "SELECT title FROM memories WHERE 1 = nothing"} {
 		result, refused := r.Rewrite(sql, false)
@@ -249,7 +249,7 @@ func TestPositionOfServerErrors(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	sql := "SELECT m.title, count(*) FROM memories m JOIN match_memories('(1)', 2) x ON x.id = m.id GROUP BY 1"
 	want, refused := r.Rewrite(sql, true)
 	if refused != nil {
@@ -271,7 +271,7 @@ func TestConcurrentUse(t *testing.T) {
 // Hostile sizes end in an answer, soon and without much memory.
 func TestHostileSizes(t *testing.T) {
 	tier.All(t)
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	repeat := func(head, open, sep string, n int, tail string) string {
 		var b strings.Builder
 		b.WriteString(head)
@@ -316,7 +316,7 @@ func TestHostileSizes(t *testing.T) {
 		start := time.Now()
 		_, refused := r.Rewrite(c.sql, false)
 		if c.code == "" {
-			_, refused = rewriter(t, AlwaysSigned).Rewrite(c.sql, false)
+			_, refused = rewriter(t, AlwaysSignedMode).Rewrite(c.sql, false)
 		}
 		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
 			t.Errorf("%s: %v, want %q", name, refused, c.code)
@@ -342,8 +342,8 @@ func TestOverloadsOfExtensions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rewriter(t, Both)
-	r := New(snap, fixture.pol, RLS)
+	rewriter(t, InjectedMode)
+	r := New(snap, fixture.pol, RowSecurityMode)
 	for sql, want := range map[string]string{
 		"SELECT max(replace(title, 'a', 'b')), min(1) FROM memories": "SELECT max(replace(title, 'a', 'b')), min(1) FROM public.memories",
 		"SELECT akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'":   "SELECT public.akeys('a=>1'), 'x'::citext, 'a=>1'::hstore -> 'a'",

@@ -2,9 +2,9 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, the statement inside. An
-// unknown statement may.
-func returnsRows(n *sqltext.Node) bool {
+// mayReturnRows tells whether a statement may send rows; for PREPARE and DECLARE, whether the statement inside may. It
+// returns true for kinds of statements that it does not know.
+func mayReturnRows(n *sqltext.Node) bool {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_InsertStmt:
 		return len(kind.InsertStmt.ReturningList) > 0
@@ -12,12 +12,12 @@ func returnsRows(n *sqltext.Node) bool {
 		return len(kind.UpdateStmt.ReturningList) > 0
 	case *sqltext.Node_DeleteStmt:
 		return len(kind.DeleteStmt.ReturningList) > 0
-	case *sqltext.Node_MergeStmt: // has no RETURNING in the parser's grammar
+	case *sqltext.Node_MergeStmt: // MERGE has no RETURNING in the parser's grammar
 		return false
 	case *sqltext.Node_CopyStmt:
 		return !kind.CopyStmt.IsFrom
 	case *sqltext.Node_PrepareStmt:
-		return returnsRows(kind.PrepareStmt.Query)
+		return mayReturnRows(kind.PrepareStmt.Query)
 	case *sqltext.Node_FetchStmt:
 		return !kind.FetchStmt.Ismove
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_DeallocateStmt,

@@ -12,65 +12,71 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Mode says which enforcement layers the text carries, besides row security in the database.
+// Mode says which enforcement is in the text itself, besides row security in the database.
 type Mode int
 
-// The modes.
+// The modes of a rewriter.
 const (
-	Both Mode = iota // predicates in the text where they can be, besides row security
-	RLS              // names are only qualified: row security alone filters
-	// a leak-safe statement reads signed views; others read the tables, under row security
-	Auto
-	// As Auto, but whatever the sizes of tables. [Definition] uses it for copies of views on the signed path.
-	AlwaysSigned
-	// As Both, but a reference that cannot carry its predicate is refused. enforce computes with it what an observed
-	// policy would do.
-	AlwaysInjected
+	InjectedMode    Mode = iota // the text has predicates wherever they can be written, besides row security
+	RowSecurityMode             // the text only gets qualified names: row security alone filters rows
+	// a leak-safe statement reads signed views; other statements read the tables under row security
+	AutoMode
+	// AlwaysSignedMode is AutoMode without regard to the sizes of tables. [RewriteViewQuery] uses it for copies of views
+	// on the signed path.
+	AlwaysSignedMode
+	// AlwaysInjectedMode is InjectedMode, but refuses a reference that cannot have its predicate. Package enforce computes
+	// with it what an observed policy would do.
+	AlwaysInjectedMode
 )
 
 // UsesSignedPath tells whether texts may take the signed path.
-func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
+func (m Mode) UsesSignedPath() bool { return m == AutoMode || m == AlwaysSignedMode }
 
-// Result is what Rewrite has made of a text.
+// Result is what [Rewriter.Rewrite] returns about a text.
 type Result struct {
-	Text string // what goes upstream, without a signature
+	Text string // the text that goes upstream, without a signature
 	verdict.Rewritten
 	PlanHints
 	Hardening
-	NeedsSignature    bool   // the text names signed views: it must be signed
-	RowSecurityReason string // in mode Auto: why the text does not take the signed path
-	// on the signed path: why a part is computed above OFFSET 0, of visible rows only; "": the whole text is leak-safe
-	AboveReason string
+	NeedsSignature    bool   // the text names signed views, so it must be signed
+	RowSecurityReason string // in AutoMode: the reason why the text does not take the signed path
+	// on the signed path: the reason why a part is computed above OFFSET 0, for visible rows only; "": the whole text is
+	// leak-safe
+	AboveFenceReason string
 
-	lacksPredicate bool // a table lacks the predicate that the mode asks for
+	lacksPredicate bool // some table lacks the predicate that the mode asks for
 
-	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
-	Accesses    []policy.Access
-	Statements  []policy.Statement // what each statement of the text reads and writes, for the contracts
-	Functions   []string           // functions called, qualified; sorted, each once
-	Keys        []int              // for each statement, by how many keys it fetches columns that exist by key only
-	Fingerprint string             // identifies the shape of the text, without its literals
-	Tag         string             // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
+	// what the text reads and writes, sorted, with one entry for a relation and a source; catalogs have their own names
+	Accesses   []policy.Access
+	Statements []policy.Statement // for each statement of the text, what it reads and writes, for the contracts
+	Functions  []string           // the qualified names of the called functions, sorted, each once
+	// for each statement, the number of keys by which it fetches columns that exist by key only
+	Keys        []int
+	Fingerprint string // a hash of the shape of the text, without its literals
+	// the kind of the text, such as "SELECT", "COPY", "BEGIN", "SET"; "multi" for several statements, "" for none
+	Tag string
 
-	paramKinds   map[int32]kind   // the kinds that the leak check takes parameters for
-	paramCasts   map[int32]uint32 // the types that the text casts parameters to, by OID
-	relationUses []*relationUse
-	foreignCasts []foreignCast
-	checkValues  func(values [][]byte) *sqlstate.Error // checks the values of parameters; nil: all values are accepted
+	paramKinds   map[int32]kind                        // the kinds of type that the leak check assumes for parameters
+	paramCasts   map[int32]uint32                      // the types, by OID, to which the text casts parameters
+	relationUses []*relationUse                        // the mentions of relations, with how the text uses them
+	foreignCasts []foreignCast                         // the casts of other roles that the text might use
+	checkValues  func(values [][]byte) *sqlstate.Error // a check of the values of parameters; nil: all values are accepted
 }
 
-// PlanHints are what the beginning of a text tells the planner of how many rows it finds.
+// PlanHints are comments at the beginning of a text that tell the planner how many rows it will find.
 type PlanHints struct {
 	UseHash       bool           // row policies should build hash sets of their helper tables
 	UseIndex      bool           // the statement's own conditions find few rows by an index
-	SearchedByKey []catalog.Name // tables whose rows a search finds by their keys, through signed views
-	EstimateRows  []catalog.Name // tables, sorted: a search of their signed views finds few rows
+	SearchedByKey []catalog.Name // the tables whose rows a search finds by their keys, through signed views
+	EstimateRows  []catalog.Name // the tables, sorted, in whose signed views a search finds few rows
 }
 
-// Hardening is whether PostgreSQL plans a text with settings by which no function of other roles sees hidden rows.
+// Hardening tells whether PostgreSQL plans a text with settings under which no function of another role runs on hidden
+// rows.
 type Hardening struct {
-	HardenedReason     string // why; "": it does not, or only if types are declared for parameters
-	HardenedIfDeclared bool   // its plans are hardened if the client declares types for parameters
+	// the reason for hardened plans; "": the plans are not hardened, or only if types are declared for parameters
+	HardenedReason     string
+	HardenedIfDeclared bool // its plans are hardened if the client declares types for parameters
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
@@ -79,13 +85,14 @@ type Rewriter struct {
 	pol               *policy.Policy
 	mode              Mode
 	sizes             catalog.Sizes
-	fragments         map[catalog.Name]*fragment // what replaces each relation that the policy lists
+	fragments         map[catalog.Name]*fragment // what takes the place of each relation that the policy lists
 	pins              map[string]*sqltext.Node   // the parsed values of pinned arguments, by their SQL
 	isView            bool                       // the text is the query of a view, which agents read like a table
 	hasKeyOnlyColumns bool                       // some table has columns that exist by key only
-	listsOnly         bool                       // see [Rewriter.ListsOnly]
-	templates         []template
-	claims            map[string]string // settings that the policy maps to attributes
+	// agents of this rewriter may not fetch rows by key: see [Rewriter.ListsOnly]
+	listsOnly bool
+	templates []template        // the named statements of the policy
+	claims    map[string]string // the settings from which the policy takes attributes
 }
 
 // New returns a rewriter.
@@ -122,19 +129,19 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 //
 // In the extended protocol a text holds one statement at most.
 func (r *Rewriter) Rewrite(text string, extended bool) (*Result, *sqlstate.Error) {
-	return r.rewrite(text, extended, allowedForms{exactTwin: true, signedViews: true, fence: true})
+	return r.rewriteAs(text, extended, allowedForms{exactTwin: true, signedViews: true, fence: true})
 }
 
-// allowedForms says which forms the rewritten text may take. A form that cannot be written is tried once and then left
-// out.
+// allowedForms says which forms the rewritten text may have. A form that cannot be written is tried once and then not
+// allowed.
 type allowedForms struct {
-	exactTwin   bool // a nearest-neighbour search with its exact twin; else it is fenced
-	signedViews bool // signed views
-	fence       bool // leak-safe conditions below OFFSET 0 and the rest above; or rows found by key
+	exactTwin   bool // a nearest-neighbour search with its exact twin; false: the search is fenced
+	signedViews bool // reading signed views
+	fence       bool // leak-safe conditions below OFFSET 0 and the rest above; or a search that finds rows by key
 }
 
-// rewrite does it, in one of the allowed forms.
-func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
+// rewriteAs rewrites a text into one of the allowed forms.
+func (r *Rewriter) rewriteAs(text string, extended bool, allowed allowedForms) (*Result, *sqlstate.Error) {
 	result := &Result{Rewritten: verdict.Rewritten{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -143,7 +150,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	result.Fingerprint = fingerprint(source)
 	tree, refused := source.Parse()
 	if refused != nil {
-		return result, newerThanTheParser(refused, source, r.snap.ServerVersion())
+		return result, explainNewerSyntax(refused, source, r.snap.ServerVersion())
 	}
 	result.Tag = tagOf(tree)
 	if extended && len(tree.Stmts) > 1 {
@@ -154,7 +161,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	w := newWalker(r, source)
 	w.extended, w.statementCount = extended, len(tree.Stmts)
 	for _, raw := range tree.Stmts {
-		result.Effects = append(result.Effects, w.statement(raw))
+		result.Effects = append(result.Effects, w.visitStatement(raw))
 		if w.refused != nil {
 			return result, w.refused
 		}
@@ -166,7 +173,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	if refused := checkDiscards(result.Effects); refused != nil {
 		return result, refused
 	}
-	// The walk must have seen every node: a second, generic walk counts the nodes of the tree.
+	// The walk must have visited every node, so a second, generic walk counts the nodes of the tree.
 	if refused := w.checkNodeCounts(tree); refused != nil {
 		return result, refused
 	}
@@ -178,16 +185,16 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	if w.checkParamUses(tree); w.refused != nil {
 		return result, w.refused
 	}
-	result.checkValues = w.checkValues()
+	result.checkValues = w.valueCheck()
 	result.NeedsValueCheck, result.ExpectsForms = result.checkValues != nil, result.checkValues != nil
 	result.CallsSetConfig = w.functions["pg_catalog.set_config"]
 	w.unqualifyColumns()
-	result.Statements, result.Accesses = w.analyzeAccesses(tree) // before the tree is edited
+	result.Statements, result.Accesses = w.analyzeAccesses(tree) // the accesses are analyzed before the tree is edited
 	w.setHardening(tree, result)
 	w.mayFail = result.HardenedReason != "" || result.HardenedIfDeclared
 	result.relationUses, result.foreignCasts = w.relationUses, w.foreignCasts
-	maySign := len(tree.Stmts) == 1 && !w.runsLater && signable(source)
-	grouped := w.aggregateStatement(tree, maySign)
+	maySign := len(tree.Stmts) == 1 && !w.runsLater && isSignable(source)
+	grouped := w.useGroupView(tree, maySign)
 	if w.refused != nil {
 		return result, w.refused
 	}
@@ -198,13 +205,14 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	}
 	indexed := nearest && w.mayUseApproximateIndex(search)
 	signedPath := !grouped && allowed.signedViews && w.takeSignedPath(tree, result, allowed.fence && !nearest)
-	if signedPath { // nothing can fail on the signed path
+	if signedPath { // no expression can fail on the signed path
 		result.clearHardening()
 	}
 	if !signedPath && w.searchLeakCheck != nil { // useSignedViews has qualified all types already
 		w.searchLeakCheck.qualifyTypes()
 	}
-	// On both paths, since the sizes of tables decide between them. The other forms read the text's conditions again.
+	// The form is made on both paths, since the sizes of tables decide between them. The other forms read the conditions
+	// of the text again.
 	if !grouped && !nearest && len(w.keySearches) == 0 && w.belowFence == nil {
 		w.addCheapConditions()
 		w.addTimeWindows()
@@ -224,9 +232,9 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 		w.replace(0, 0, before, func() {})
 	}
 	refused = w.checkLength()
-	// The names under row security may be shorter, and whether a text is too long must not depend on the sizes of tables.
+	// Names under row security may be shorter. But whether a text is too long must not depend on the sizes of tables.
 	if refused != nil && signedPath {
-		return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin})
+		return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin})
 	}
 	if refused != nil {
 		return result, refused
@@ -244,7 +252,8 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 			return result, refused
 		}
 		if refused := sqltext.Prove(tree, spliced.Text); refused != nil && signedPath {
-			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin}) // as above, where tokens differ
+			// try again without the forms, as above, if the tokens differ
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin})
 		} else if refused != nil {
 			return result, refused
 		}
@@ -259,21 +268,21 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = behind, func(p int) int { return inner(position(p)) }
 	}
 	if len(w.keySearches) > 0 {
 		if !locateSearches(tree, w.keySearches) {
-			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		with, position, ok, refused := addKeyConditions(result.Text, w.keySearches)
 		if refused != nil {
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
+			return r.rewriteAs(text, extended, allowedForms{exactTwin: allowed.exactTwin, signedViews: allowed.signedViews})
 		}
 		inner := result.Position
 		result.Text, result.Position = with, func(p int) int { return inner(position(p)) }
@@ -292,19 +301,20 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 			return result, refused
 		}
 		if !ok {
-			return r.rewrite(text, extended, allowedForms{signedViews: allowed.signedViews, fence: allowed.fence})
+			return r.rewriteAs(text, extended, allowedForms{signedViews: allowed.signedViews, fence: allowed.fence})
 		}
 		inner := result.Position
 		result.Text, result.Position = withTwin, func(p int) int { return inner(position(p)) }
 	}
-	if hint := result.hintComments(); hint != "" { // no bound counts this comment, which depends on the sizes of tables
+	// the comment does not count for the bound of the length, because it depends on the sizes of tables
+	if hint := result.hintComments(); hint != "" {
 		inner := result.Position
 		result.Text = hint + result.Text
 		result.Position = func(p int) int { return inner(max(p-len(hint), min(p, 1))) }
 	}
-	// An EXECUTE may run a prepared statement that reads signed views. These check the text that is running: the
-	// EXECUTE's.
-	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RLS
+	// An EXECUTE may run a prepared statement that reads signed views. The views check the text that is running, which is
+	// that of the EXECUTE.
+	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RowSecurityMode
 	result.lacksPredicate = w.lacksPredicate
 	result.Renamed = w.renamedViews()
 	result.Keys = w.keyCounts()
@@ -315,7 +325,7 @@ func (r *Rewriter) rewrite(text string, extended bool, allowed allowedForms) (*R
 	return result, nil
 }
 
-// hintComments are the comments that tell row policies and signed views which form of their conditions is faster.
+// hintComments returns the comments that tell row policies and signed views which form of their conditions is faster.
 func (r *Result) hintComments() string {
 	var b strings.Builder
 	switch {
@@ -330,7 +340,7 @@ func (r *Result) hintComments() string {
 	return b.String()
 }
 
-// checkLength refuses a text that would be too long, before it is parsed again.
+// checkLength refuses a text that would become too long, before it is parsed again.
 func (w *walker) checkLength() *sqlstate.Error {
 	total := len(w.source.Text)
 	for _, e := range w.edits {
@@ -344,9 +354,9 @@ func (w *walker) checkLength() *sqlstate.Error {
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 
-// signable tells whether the check in the database reads a text as the parser does, whatever the lexer's settings are.
-// For that it may have backslashes only in strings with an E in front.
-func signable(source *sqltext.Source) bool {
+// isSignable tells whether the database reads a text as the parser does, whatever the settings of its lexer are, so
+// that the text can be signed. Backslashes may stand only in strings with an E in front.
+func isSignable(source *sqltext.Source) bool {
 	if !strings.Contains(source.Text, `\`) {
 		return true
 	}
@@ -364,40 +374,40 @@ func signable(source *sqltext.Source) bool {
 type edit struct {
 	sqltext.Edit
 	apply    func()
-	treeOnly bool // another edit changes the text
+	treeOnly bool // only the tree is changed here, since another edit changes the text
 }
 
-// fragment is what replaces a relation that the policy lists.
+// fragment is what takes the place of a relation that the policy lists.
 type fragment struct {
-	sql            string               // (SELECT * FROM public.t AS pgconsent_row WHERE ...)
-	subquery       func() *sqltext.Node // its tree, to be cloned
-	needsSignature bool                 // it names signed views, which raise an error unless the text is signed
-	showsAllRows   bool                 // the predicate is true
-	// the view that is read in place of the relation, which agents cannot read; else zero
+	sql            string               // the subquery: (SELECT * FROM public.t AS pgconsent_row WHERE ...)
+	subquery       func() *sqltext.Node // the tree of the subquery, which users clone
+	needsSignature bool                 // the subquery names signed views, which raise an error unless the text is signed
+	showsAllRows   bool                 // the predicate is true, so every row shows
+	// the view that agents read in place of the relation, on which they have no right; zero: there is none
 	view           catalog.Name
 	visible        *catalog.Relation        // the relation with the columns that agents see
-	isPlain        func(column string) bool // tells whether a row view returns a column as stored
-	keyFunction    *keyFunction             // nil: the table has no columns that exist by key only
-	viewTables     []catalog.Name           // the tables that a view reads
-	partOf         []catalog.Name           // the tables of the policy that contain the rows of a partition or child
-	lacksPredicate bool                     // some table of a view lacks the predicate
-	// the relation is a materialized view, a foreign table, or a view that reads such a relation
+	isPlain        func(column string) bool // tells whether the row view returns a column as it is stored
+	keyFunction    *keyFunction             // the function that fetches rows by key; nil: no column exists by key only
+	viewTables     []catalog.Name           // the tables that the view reads
+	partOf         []catalog.Name           // the tables of the policy of which the relation is a part
+	lacksPredicate bool                     // some table in the view lacks the predicate
+	// the relation is a materialized view, a foreign table, or a view that reads one
 	lacksRowSecurity bool
 
-	hashSets      []predicate.Set // the sets in the hashed form of the row policy
+	hashSets      []predicate.Set // the sets that the hashed form of the row policy builds
 	hasSignedView bool            // the table has a signed view
-	hasHashedPart bool            // the signed view has parts that become sets where the text has the hint
-	// row security compares a materialized answer, whereas the signed view reads the subjects
+	hasHashedPart bool            // the signed view has parts that become hash sets if the text has the hint
+	// row security compares a materialized answer, and the signed view reads the subjects
 	materialized     bool
-	aggregate        *policy.Aggregate // some rows count in groups only
-	attributeColumns []string          // columns that equal an attribute in every visible row
-	// the rule reads helper tables whose indexes or types run functions of the owner
+	aggregate        *policy.Aggregate // set if some rows count in groups only
+	attributeColumns []string          // the columns that equal an attribute in every visible row
+	// the rule reads helper tables whose indexes or types make PostgreSQL run functions of the owner
 	runsUserCode       bool
-	singleValueColumns []string // the attributeColumns that equal one value
+	singleValueColumns []string // those of attributeColumns that equal a single value
 }
 
-// isView tells whether a view replaces the relation: then no construct can read past it.
+// isView tells whether a view takes the place of the relation: then no construct can read past it.
 func (f *fragment) isView() bool { return f.view != catalog.Name{} }
 
-// rowAlias names the row inside a fragment. Predicates refer to it and to nothing of the statement.
+// rowAlias is the alias of the row in a fragment. Predicates refer to it, and to nothing in the statement.
 const rowAlias = "pgconsent_row"

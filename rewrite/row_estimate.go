@@ -13,12 +13,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The memory of an agent's session. The planner may use their product for a hash table. It scans a set that does not
-// fit for each row.
+// The memory of an agent's session. The planner may use the product for a hash table, and scans a set that does not fit
+// for each row.
 const (
-	WorkMem           = 32 // MB
+	WorkMemMB         = 32 // work_mem, in MB
 	HashMemMultiplier = 4
-	hashMemory        = WorkMem * HashMemMultiplier * 0.9 * (1 << 20)
+	hashMemory        = WorkMemMB * HashMemMultiplier * 0.9 * (1 << 20)
 )
 
 // JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
@@ -27,7 +27,7 @@ const (
 // which takes ten times as long for the views of information_schema.
 const JoinLimit = 11
 
-// WithSizes returns a rewriter with the same decisions that also gives the planner hints, according to these sizes of
+// WithSizes returns a rewriter that makes the same decisions and also gives the planner hints, based on these sizes of
 // tables. A rewriter without sizes gives no hints.
 func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	with := *r
@@ -35,29 +35,29 @@ func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	return &with
 }
 
-// WithSignedViews returns a rewriter that takes the signed path where there are signed views. An owner who drops a
-// column of a table drops the view that has it.
-func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter {
+// WithSignedViews returns a rewriter that takes the signed path only where signed views exist, as the argument tells.
+// An owner who drops a column of a table also drops the view that shows it.
+func (r *Rewriter) WithSignedViews(exists func(view catalog.Name) bool) *Rewriter {
 	with := *r
 	with.fragments = make(map[catalog.Name]*fragment, len(r.fragments))
 	for name, f := range r.fragments {
 		one := *f
-		one.hasSignedView = f.hasSignedView && there(predicate.SignedView(name))
+		one.hasSignedView = f.hasSignedView && exists(predicate.SignedView(name))
 		with.fragments[name] = &one
 	}
 	return &with
 }
 
-// The costs of one protected table in microseconds, by measurement. Only their ratios matter.
+// The costs for one protected table in microseconds, by measurement. Only their ratios matter.
 const (
 	probeCost      = 2.0  // the cost of one look-up in a helper table, for one row
 	matchCost      = 0.3  // the cost of one look-up in a hash set
 	setRowCost     = 0.05 // the cost of reading one row of a helper table for a set
-	minRowsForHash = 1000 // below it planning takes most of the time
+	minRowsForHash = 1000 // for fewer rows planning takes most of the time
 )
 
-// wantsHashHint tells whether the one statement of the text reads so many rows of protected tables that row policies
-// should build hash sets of their helper tables. Only speed depends on it.
+// wantsHashHint tells whether a text with a single statement reads so many rows of protected tables that row policies
+// should build hash sets of their helper tables. Only speed depends on the answer.
 func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -65,7 +65,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	probes, sets, rows := 0.0, 0.0, 0.0
 	fits := true
 	table := func(name catalog.Name, f *fragment, visited float64) {
-		copies := w.partitionCount(name) // each partition that is read builds its own sets
+		copies := w.partitionCount(name) // each partition that is read builds sets of its own
 		for _, set := range f.hashSets {
 			size, known := w.sizes[set.Relation.Name]
 			if !known || size.Rows*hashEntrySize(set.Relation.Column(set.Column)) > hashMemory {
@@ -97,9 +97,9 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 	return fits && rows >= minRowsForHash && probes > sets
 }
 
-// readsHashedParts tells whether the text reads all of a table whose signed view has parts that may be sets. Where a
-// condition of its own may narrow the table by an index, PostgreSQL knows better by how much, and chooses. EXISTS does
-// not count: it needs one row, which an index may find.
+// readsHashedParts tells whether the text reads a whole table whose signed view has parts that may become hash sets. If
+// a condition of the text may narrow the table by an index, PostgreSQL knows better how many rows that leaves, and
+// chooses. EXISTS does not count: it needs one row, which an index may find.
 func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 	inExists := map[*sqltext.RangeVar]bool{}
 	sqltext.Walk(tree, func(m proto.Message) bool {
@@ -125,7 +125,8 @@ func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 	return found
 }
 
-// hasHashedPart tells whether the signed view of a table, or of one that a view reads, has parts that may be sets.
+// hasHashedPart tells whether the signed view of a table, or of a table that a view reads, has parts that may become
+// hash sets.
 func (w *walker) hasHashedPart(f *fragment) bool {
 	return f.hasHashedPart || slices.ContainsFunc(f.viewTables, func(name catalog.Name) bool {
 		of := w.fragments[name]
@@ -133,7 +134,7 @@ func (w *walker) hasHashedPart(f *fragment) bool {
 	})
 }
 
-// partitionCount is how many tables hold the rows of one.
+// partitionCount returns the number of tables that hold the rows of a table.
 func (w *walker) partitionCount(name catalog.Name) float64 {
 	of, known := w.snap.Relation(name)
 	if !known || !of.HasChildren {
@@ -148,11 +149,11 @@ func (w *walker) partitionCount(name catalog.Name) float64 {
 	return max(1, parts)
 }
 
-// rowsVisited is about how many rows of tables with predicates the one statement of the text looks at.
+// estimateVisitedRows estimates how many rows of tables with predicates a text with a single statement looks at.
 //
 // Few rows may meet a condition that row security puts off, and LIMIT does not find these soon: with leaky, LIMIT does
 // not count.
-func (w *walker) rowsVisited(tree *sqltext.ParseResult, leaky bool) float64 {
+func (w *walker) estimateVisitedRows(tree *sqltext.ParseResult, leaky bool) float64 {
 	rows := 0.0
 	for ref, visited := range w.estimateVisits(tree, leaky).rows {
 		if ref.fragment != nil && !ref.fragment.showsAllRows {
@@ -162,19 +163,19 @@ func (w *walker) rowsVisited(tree *sqltext.ParseResult, leaky bool) float64 {
 	return rows
 }
 
-// estimateVisits estimates each reference of the one statement of the text.
+// estimateVisits estimates for each reference of a text with a single statement how many rows it looks at.
 func (w *walker) estimateVisits(tree *sqltext.ParseResult, unlimited bool) *rowEstimator {
 	return w.runEstimator(tree, &rowEstimator{ignoreLimit: unlimited})
 }
 
-// runEstimator estimates with the settings of h.
+// runEstimator makes the estimates with the settings of h.
 func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEstimator {
 	h.walker, h.referenceOf, h.rows, h.narrowedViews, h.lookedUpReferences, h.foundBySearch = w, map[*sqltext.RangeVar]*reference{},
 		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
 		h.referenceOf[ref.rangeVar] = ref
 	}
-	h.statement(tree.Stmts[0].GetStmt())
+	h.estimateStatement(tree.Stmts[0].GetStmt())
 	for _, ref := range w.references {
 		if _, estimated := h.rows[ref]; !estimated {
 			h.rows[ref] = h.size(ref)
@@ -183,7 +184,7 @@ func (w *walker) runEstimator(tree *sqltext.ParseResult, h *rowEstimator) *rowEs
 	return h
 }
 
-// hashEntrySize is what one value takes in a hash table, as the planner reckons.
+// hashEntrySize returns the size of one value in a hash table, by the planner's reckoning.
 func hashEntrySize(c *catalog.Column) float64 {
 	const header = 24
 	switch {
@@ -203,16 +204,16 @@ type rowEstimator struct {
 	*walker
 	referenceOf        map[*sqltext.RangeVar]*reference
 	rows               map[*reference]float64
-	narrowedViews      map[*reference]bool // views for which an index of one of their tables may find the rows
-	lookedUpReferences map[*reference]bool // an index looks its rows up for rows of another
-	foundBySearch      map[*reference]bool // a search finds the fewest of its rows
-	ignoreLimit        bool                // LIMIT does not count
-	ignoreRuleColumns  bool                // nor do columns that the rule compares
-	indexSearches      bool                // searches find few rows by an index
+	narrowedViews      map[*reference]bool // the views for which an index of one of their tables may find the rows
+	lookedUpReferences map[*reference]bool // the references whose rows an index looks up for the rows of another table
+	foundBySearch      map[*reference]bool // the references of whose rows a search finds the fewest
+	ignoreLimit        bool                // the estimate does not take account of LIMIT
+	ignoreRuleColumns  bool                // the estimate does not take account of columns that the rule compares
+	indexSearches      bool                // the estimate assumes that searches find few rows by an index
 }
 
 func (h *rowEstimator) size(ref *reference) float64 {
-	if ref.fragment != nil && len(ref.fragment.viewTables) > 0 { // a view
+	if ref.fragment != nil && len(ref.fragment.viewTables) > 0 { // the reference is to a view
 		rows := 1.0
 		for _, name := range ref.fragment.viewTables {
 			if size, ok := h.sizes[name]; ok {
@@ -229,21 +230,22 @@ func (h *rowEstimator) size(ref *reference) float64 {
 	return 1e6
 }
 
-// statement estimates a statement. An UPDATE or DELETE finds its rows as a SELECT does.
-func (h *rowEstimator) statement(n *sqltext.Node) {
+// estimateStatement estimates a statement. An UPDATE or DELETE finds its rows as a SELECT does.
+func (h *rowEstimator) estimateStatement(n *sqltext.Node) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
-		h.query(x.SelectStmt, 0)
+		h.estimateQuery(x.SelectStmt, 0)
 	case *sqltext.Node_CopyStmt:
-		h.query(x.CopyStmt.GetQuery().GetSelectStmt(), 0)
+		h.estimateQuery(x.CopyStmt.GetQuery().GetSelectStmt(), 0)
 	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		_, s := asSelect(n)
-		h.query(s, 0)
+		h.estimateQuery(s, 0)
 	case *sqltext.Node_InsertStmt:
-		// PostgreSQL looks at each new row once. A SELECT returns about as many as the most that it looks at of one table.
+		// PostgreSQL looks at each new row once. A SELECT is taken to return as many rows as it looks at in the table with
+		// the most.
 		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()
 		rows := float64(max(1, len(s.GetValuesLists())))
-		h.query(s, 0)
+		h.estimateQuery(s, 0)
 		for _, ref := range h.rows {
 			rows = max(rows, ref)
 		}
@@ -253,20 +255,21 @@ func (h *rowEstimator) statement(n *sqltext.Node) {
 	}
 }
 
-// query estimates a SELECT and those inside it. outer is how many rows the query around it looks at.
-func (h *rowEstimator) query(s *sqltext.SelectStmt, outer float64) {
+// estimateQuery estimates a SELECT and the queries inside it. outer is the number of rows that the query around it
+// looks at.
+func (h *rowEstimator) estimateQuery(s *sqltext.SelectStmt, outer float64) {
 	if s == nil {
 		return
 	}
 	for _, n := range s.GetWithClause().GetCtes() {
-		h.statement(n.GetCommonTableExpr().GetCtequery())
+		h.estimateStatement(n.GetCommonTableExpr().GetCtequery())
 	}
-	h.query(s.Larg, outer)
-	h.query(s.Rarg, outer)
+	h.estimateQuery(s.Larg, outer)
+	h.estimateQuery(s.Rarg, outer)
 	level := &queryEstimate{rowEstimator: h, outer: outer, singleValueColumns: map[*tableEstimate][]string{}}
-	conditions := conjuncts(s.WhereClause)
+	conditions := splitConjuncts(s.WhereClause)
 	for _, n := range s.FromClause {
-		conditions = append(conditions, level.from(n)...)
+		conditions = append(conditions, level.addFromItem(n)...)
 	}
 	level.applyConditions(conditions)
 	level.applyLimit(s)
@@ -276,14 +279,14 @@ func (h *rowEstimator) query(s *sqltext.SelectStmt, outer float64) {
 		most = max(most, item.rows)
 	}
 	for _, n := range slices.Concat(conditions, s.SortClause, []*sqltext.Node{s.HavingClause}) {
-		h.sublinks(n, most)
+		h.estimateSubLinks(n, most)
 	}
 	for i, n := range s.TargetList {
-		h.sublinks(n, min(most, h.rowsReturned(s, i)))
+		h.estimateSubLinks(n, min(most, h.rowsReturned(s, i)))
 	}
 }
 
-// rowsReturned is for how many rows at most PostgreSQL computes the i-th output of a SELECT. Those are the rows within
+// rowsReturned estimates for how many rows PostgreSQL computes the i-th output of a SELECT. These are the rows within
 // LIMIT, if the output is no sort key, group key or part of DISTINCT (make_sort_input_target, planner.c).
 func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.readsAllRows(s) {
@@ -312,7 +315,7 @@ func (h *rowEstimator) rowsReturned(s *sqltext.SelectStmt, i int) float64 {
 	return rows
 }
 
-// readsAllRows tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
+// readsAllRows tells whether a SELECT has groups or windows, so that it reads all of its rows, whatever LIMIT says.
 func (h *rowEstimator) readsAllRows(s *sqltext.SelectStmt) bool {
 	return h.isGrouped(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
 }
@@ -326,25 +329,25 @@ func callsWindow(n *sqltext.Node) bool {
 	return found
 }
 
-// sublinks estimates the SELECTs in an expression.
-func (h *rowEstimator) sublinks(n *sqltext.Node, outer float64) {
+// estimateSubLinks estimates the sub-selects in an expression.
+func (h *rowEstimator) estimateSubLinks(n *sqltext.Node, outer float64) {
 	if n == nil {
 		return
 	}
 	if link := n.GetSubLink(); link != nil {
-		h.sublinks(link.Testexpr, outer)
-		h.query(link.GetSubselect().GetSelectStmt(), outer)
+		h.estimateSubLinks(link.Testexpr, outer)
+		h.estimateQuery(link.GetSubselect().GetSelectStmt(), outer)
 		return
 	}
-	sqltext.Children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
+	sqltext.Children(n, func(child *sqltext.Node) { h.estimateSubLinks(child, outer) })
 }
 
 // queryEstimate is the estimate of one SELECT.
 type queryEstimate struct {
 	*rowEstimator
-	outer              float64 // how many rows the query around it looks at
+	outer              float64 // the number of rows that the query around it looks at
 	items              []*tableEstimate
-	singleValueColumns map[*tableEstimate][]string // columns that equal one value
+	singleValueColumns map[*tableEstimate][]string // the columns of each table that equal a single value
 }
 
 // tableEstimate is the estimate of one table in the FROM clause of the query.
@@ -352,11 +355,11 @@ type tableEstimate struct {
 	ref      *reference
 	name     string
 	rows     float64
-	bySearch bool // rows is that of a search
+	bySearch bool // rows is the number that a search finds
 }
 
-// from adds an item of FROM and returns the conditions of inner joins in it.
-func (l *queryEstimate) from(n *sqltext.Node) []*sqltext.Node {
+// addFromItem adds an item of FROM, and returns the conditions of the inner joins in it.
+func (l *queryEstimate) addFromItem(n *sqltext.Node) []*sqltext.Node {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_RangeVar:
 		if ref := l.referenceOf[kind.RangeVar]; ref != nil && ref.relation != nil {
@@ -367,31 +370,31 @@ func (l *queryEstimate) from(n *sqltext.Node) []*sqltext.Node {
 			l.items = append(l.items, &tableEstimate{ref: ref, name: name, rows: l.size(ref)})
 		}
 	case *sqltext.Node_RangeSubselect:
-		l.query(kind.RangeSubselect.GetSubquery().GetSelectStmt(), 0)
+		l.estimateQuery(kind.RangeSubselect.GetSubquery().GetSelectStmt(), 0)
 	case *sqltext.Node_JoinExpr:
-		conditions := append(l.from(kind.JoinExpr.Larg), l.from(kind.JoinExpr.Rarg)...)
-		return append(conditions, conjuncts(kind.JoinExpr.Quals)...)
+		conditions := append(l.addFromItem(kind.JoinExpr.Larg), l.addFromItem(kind.JoinExpr.Rarg)...)
+		return append(conditions, splitConjuncts(kind.JoinExpr.Quals)...)
 	}
 	return nil
 }
 
-// conjuncts splits a condition at its ANDs.
-func conjuncts(n *sqltext.Node) []*sqltext.Node {
+// splitConjuncts splits a condition at its top-level ANDs.
+func splitConjuncts(n *sqltext.Node) []*sqltext.Node {
 	if n == nil {
 		return nil
 	}
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
 		var out []*sqltext.Node
 		for _, arg := range b.Args {
-			out = append(out, conjuncts(arg)...)
+			out = append(out, splitConjuncts(arg)...)
 		}
 		return out
 	}
 	return []*sqltext.Node{n}
 }
 
-// item returns the table of a column, at this level; nil: none, or one further out.
-func (l *queryEstimate) item(n *sqltext.Node) (*tableEstimate, string) {
+// tableOf returns the table of this level to which a column belongs; nil: none, or a table of an outer query.
+func (l *queryEstimate) tableOf(n *sqltext.Node) (*tableEstimate, string) {
 	fields := n.GetColumnRef().GetFields()
 	if len(fields) == 0 || len(fields) > 2 {
 		return nil, ""
@@ -405,23 +408,23 @@ func (l *queryEstimate) item(n *sqltext.Node) (*tableEstimate, string) {
 	return nil, ""
 }
 
-// comparedColumn returns the table of a column by which row security may use an index.
+// comparedColumn returns the table of a column, if row security may use an index for comparisons of the column.
 func (l *queryEstimate) comparedColumn(n *sqltext.Node) (*tableEstimate, string) {
-	item, column := l.item(n)
-	if item == nil || !comparesPlainly(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
+	item, column := l.tableOf(n)
+	if item == nil || !hasLeakproofComparison(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
 		return nil, ""
 	}
 	return item, column
 }
 
-// comparesPlainly tells whether row security may use an index for comparisons of a type. Those of numeric, enums,
-// citext and others are not leak-proof.
-func comparesPlainly(oid uint32) bool {
+// hasLeakproofComparison tells whether row security may use an index for comparisons of a type. Comparisons of numeric,
+// enums, citext and others are not leak-proof.
+func hasLeakproofComparison(oid uint32) bool {
 	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043,
 		1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
 }
 
-// rowsPerValue is how many rows have one value in a column.
+// rowsPerValue estimates how many rows have the same value in a column.
 func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 	values, known := l.sizes[ref.name].Distinct[column]
 	if !known {
@@ -430,22 +433,22 @@ func (l *queryEstimate) rowsPerValue(ref *reference, column string) float64 {
 	return max(1, l.size(ref)/values)
 }
 
-// PostgreSQL's guesses where it knows nothing of the values, or numbers near to them.
+// PostgreSQL's guesses where it knows nothing about the values, or numbers close to them.
 const (
 	rangeShare       = 1.0 / 200
 	oneBoundShare    = 1.0 / 3
 	rowsPerJoin      = 10.0
-	unknownLimitRows = 100.0 // a LIMIT that is no number
+	unknownLimitRows = 100.0 // the guess for a LIMIT that is no number
 )
 
-// applyConditions lowers the estimates by conditions that an index answers, then by joins through an index.
+// applyConditions lowers the estimates by the conditions that an index answers, then by joins that use an index.
 func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 	equal, bounds := map[*tableEstimate][]string{}, map[*tableEstimate]map[string]int{}
-	type edge struct {
+	type joinEdge struct {
 		from, to *tableEstimate
 		column   string
 	}
-	var edges []edge
+	var edges []joinEdge
 	correlated := map[*tableEstimate]string{}
 	for _, n := range conditions {
 		x := n.GetAExpr()
@@ -466,7 +469,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 			addBound(bounds, left, a, 2)
 		case x.Kind != sqltext.AEXPR_OP:
 		case operator == "=" && left != nil && right != nil:
-			edges = append(edges, edge{left, right, b}, edge{right, left, a})
+			edges = append(edges, joinEdge{left, right, b}, joinEdge{right, left, a})
 		case operator == "=" && left != nil:
 			equal[left] = append(equal[left], a)
 			l.singleValueColumns[left] = append(l.singleValueColumns[left], a)
@@ -494,7 +497,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 			equal[item] = append(equal[item], item.ref.fragment.attributeColumns...)
 			l.singleValueColumns[item] = append(l.singleValueColumns[item], item.ref.fragment.singleValueColumns...)
 		}
-		if l.ignoreRuleColumns { // the guess for a range may be far off
+		if l.ignoreRuleColumns { // PostgreSQL's guess for a range may be far off
 			bounds = nil
 		}
 		for _, index := range item.ref.relation.Indexes {
@@ -518,7 +521,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		if l.isFoundByKey(item.ref) {
 			item.rows = min(item.rows, max(1, l.size(item.ref)*searchShare))
 		}
-		// A correlated sub-select looks rows up for each outer row.
+		// a correlated sub-select looks rows up for each outer row
 		if column, ok := correlated[item]; ok && indexBeginsWith(item.ref.relation, column) && l.outer > 0 {
 			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.rowsPerValue(item.ref, column)))
 		}
@@ -534,8 +537,8 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 	}
 }
 
-// indexRows is how many rows an index finds by its leading columns: those that equal something, and the bounds of the
-// next.
+// indexRows estimates how many rows an index finds by its leading columns: the columns that must equal something, and
+// the bounds of the next column.
 func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equal []string,
 	bounds map[string]int) float64 {
 	rows, at := l.size(item.ref), 0
@@ -553,8 +556,8 @@ func (l *queryEstimate) indexRows(item *tableEstimate, index catalog.BTree, equa
 	return max(1, rows)
 }
 
-// matchingRows is how many rows meet the conditions. With an index and without, PostgreSQL checks leak-proof conditions
-// before the look-ups of a policy.
+// matchingRows estimates how many rows meet the conditions. With an index or without, PostgreSQL checks leak-proof
+// conditions before the look-ups of a row policy.
 func (l *queryEstimate) matchingRows(item *tableEstimate, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
@@ -584,9 +587,9 @@ func indexBeginsWith(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
-// indexSorts tells whether an index has the rows in the order of a column: it begins with the column, or only columns
-// with a single value come before.
-func (l *queryEstimate) indexSorts(item *tableEstimate, column string) bool {
+// someIndexSorts tells whether an index returns the rows in the order of a column: it begins with the column, or only
+// columns with a single value come before.
+func (l *queryEstimate) someIndexSorts(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
 		at := slices.IndexFunc(i.Columns,
 			func(c string) bool { return !slices.Contains(l.singleValueColumns[item], c) || c == column })
@@ -594,24 +597,24 @@ func (l *queryEstimate) indexSorts(item *tableEstimate, column string) bool {
 	})
 }
 
-// applyLimit takes account of LIMIT: a scan that needs no sorting stops early.
+// applyLimit lowers the estimates by LIMIT: a scan that needs no sorting stops early.
 func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	if l.ignoreRuleColumns && s.LimitCount != nil && len(s.SortClause) > 0 {
-		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.bySearch &&
+		if item, column := l.tableOf(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.bySearch &&
 			l.ruleIndexMaySort(item, column) {
-			item.rows = l.size(item.ref) // the first rows may be found soon
+			item.rows = l.size(item.ref) // a scan may find the first rows soon
 		}
 	}
 	if l.ignoreLimit || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.readsAllRows(s) {
 		return
 	}
 	for _, item := range l.items {
-		l.narrowedViews[item.ref] = true // which table's index may serve is not known here
+		l.narrowedViews[item.ref] = true // it is not known here which table's index serves the view
 	}
 	first := l.items[0]
 	if len(s.SortClause) > 0 {
-		item, column := l.item(s.SortClause[0].GetSortBy().GetNode())
-		if item == nil || !l.indexSorts(item, column) {
+		item, column := l.tableOf(s.SortClause[0].GetSortBy().GetNode())
+		if item == nil || !l.someIndexSorts(item, column) {
 			return
 		}
 		first = item
@@ -620,7 +623,7 @@ func (l *queryEstimate) applyLimit(s *sqltext.SelectStmt) {
 	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
 		limit = float64(c.GetIval().GetIval())
 	}
-	// Conditions may drop many rows; and joins look rows up for each.
+	// The estimate allows for conditions that drop many rows, and for joins that look rows up for each.
 	const passed = 10
 	first.rows = min(first.rows, limit*passed)
 	for _, item := range l.items {
@@ -647,7 +650,7 @@ func attributeColumns(t *policy.Table) []string {
 	return out
 }
 
-// singleValueColumns returns those that equal one value.
+// singleValueColumns returns the columns that equal a single value in every visible row.
 func singleValueColumns(t *policy.Table) []string {
 	var out []string
 	for _, part := range rowConditions(t) {
@@ -658,7 +661,7 @@ func singleValueColumns(t *policy.Table) []string {
 	return out
 }
 
-// hasMaterializedConsent tells whether the answer of a consent is materialized beside the rows of a table.
+// hasMaterializedConsent tells whether the answer of a consent block is stored beside the rows of a table.
 func hasMaterializedConsent(t *policy.Table) bool {
 	return slices.ContainsFunc(rowConditions(t), func(part predicate.Node) bool {
 		consent, ok := part.(predicate.Consent)

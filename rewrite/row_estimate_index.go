@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// if the statement's own index finds more, reading the rule's index as well adds little
+	// if the statement's own index finds more rows, reading the rule's index as well adds little
 	maxOwnIndexRows = 5000
-	// of the rows that the rule's index finds: if the own index finds fewer, the rule's is not worth reading
+	// a share of the rows that the rule's index finds: if the statement's index finds fewer, the rule's index is not worth
+	// reading
 	ruleIndexShare = 1.0 / 8
 	searchShare    = 1.0 / 1000 // the share of a table's rows that a search is guessed to find
 )
 
-// wantsIndexHint tells whether the conditions of the one statement of the text find few rows by indexes. It looks at
-// all tables for whose rule PostgreSQL might read an index, too. It had better leave that index alone then (see
+// wantsIndexHint tells whether the conditions of a text with a single statement find few rows by indexes, in all tables
+// for whose rule PostgreSQL might also read an index. PostgreSQL should then not read the rule's index (see
 // predicate.UseIndexHint). Only speed depends on it.
 func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
@@ -42,17 +43,17 @@ func (w *walker) wantsIndexHint(tree *sqltext.ParseResult, signedPath bool) bool
 		if rows > maxOwnIndexRows || rows > by*ruleIndexShare && !found.lookedUpReferences[ref] {
 			return false
 		}
-		spared = spared || rows > 1 // one index looks up one row
+		spared = spared || rows > 1 // one index finds a single row
 	}
 	return spared
 }
 
-// maxRowHints is for how many tables a text has such a hint: PostgreSQL reads the text before the statement as it
-// plans.
+// maxRowHints is the largest number of tables for which a text has this hint: PostgreSQL reads the text before the
+// statement when it plans.
 const maxRowHints = 8
 
-// rowHintTables are the tables of which index searches find few rows on the signed path (see predicate.EstimateRows).
-// Only speed depends on it.
+// rowHintTables returns the tables in which index searches find few rows on the signed path (see
+// predicate.EstimateRows). Only speed depends on them.
 func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []catalog.Name {
 	if w.sizes == nil || !signedPath && len(w.keySearches) == 0 {
 		return nil
@@ -83,7 +84,7 @@ func (w *walker) rowsByRule(ref *reference) float64 {
 	return rows
 }
 
-// rowsBySearch is how many rows the searches among the conditions find by a GIN index.
+// rowsBySearch estimates how many rows the searches among the conditions find by a GIN index.
 func (l *queryEstimate) rowsBySearch(item *tableEstimate, conditions []*sqltext.Node) float64 {
 	if l.indexSearches && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.isGINSearch(item, n) }) {
 		return max(1, l.size(item.ref)*searchShare)
@@ -100,7 +101,7 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	switch x.Kind {
 	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 	case sqltext.AEXPR_OP:
-		name := lastName(x.Name)
+		name := lastNamePart(x.Name)
 		// many values may share some trigrams
 		if strings.Contains(name, "%") || !slices.Contains(indexSearchOperators, name) && name != "~" && name != "~*" {
 			return false
@@ -115,30 +116,30 @@ func (l *queryEstimate) isGINSearch(item *tableEstimate, n *sqltext.Node) bool {
 	}
 	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 &&
 		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
-			return n.GetFuncCall() != nil && !strings.HasSuffix(lastName(n.GetFuncCall().Funcname), "to_tsquery")
-		}) // the leak check allows nothing else there
+			return n.GetFuncCall() != nil && !strings.HasSuffix(lastNamePart(n.GetFuncCall().Funcname), "to_tsquery")
+		}) // the leak check allows nothing else as the other operand
 }
 
-// isGINColumn tells whether an operand is a column of a table with such an index.
+// isGINColumn tells whether an operand is a column of a table that has a GIN index.
 func (l *queryEstimate) isGINColumn(item *tableEstimate, n *sqltext.Node) bool {
-	of, column := l.item(n)
+	of, column := l.tableOf(n)
 	return of == item && slices.Contains(item.ref.relation.Inverted, column)
 }
 
-// searchOperands are the operands that an index may have: the left one, and the right one of operators that work from
-// both sides.
+// searchOperands returns the operands by which an index may find rows: the left operand, and the right one if the
+// operator works from both sides.
 func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
-	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastName(x.Name)) {
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastNamePart(x.Name)) {
 		return []*sqltext.Node{x.Lexpr, x.Rexpr}
 	}
 	return []*sqltext.Node{x.Lexpr}
 }
 
-// hasNoTrigram tells whether a pattern has no three characters beside each other, by which a trigram index could find
-// few rows.
+// hasNoTrigram tells whether a pattern nowhere has three characters in a row, by which a trigram index could find few
+// rows.
 func hasNoTrigram(x *sqltext.A_Expr) bool {
 	constant := x.Rexpr.GetAConst()
-	if name := lastName(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
+	if name := lastNamePart(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
 		return false
 	}
 	parts := strings.FieldsFunc(constant.GetSval().GetSval(),
@@ -146,7 +147,7 @@ func hasNoTrigram(x *sqltext.A_Expr) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return utf8.RuneCountInString(part) >= 3 })
 }
 
-// ruleIndexIsBetter tells whether an index of equal columns and columns of the rule finds fewer rows than the estimate.
+// ruleIndexIsBetter tells whether an index on equal columns and columns of the rule finds fewer rows than estimated.
 func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) bool {
 	if item.ref.fragment == nil || len(equal) == 0 {
 		return false
@@ -156,7 +157,7 @@ func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) b
 		func(i catalog.BTree) bool { return l.indexRows(item, i, equal, nil) < item.rows })
 }
 
-// ruleIndexMaySort tells whether an index that begins with a column of the rule may have the order of ORDER BY.
+// ruleIndexMaySort tells whether an index that begins with a column of the rule may also have the order of ORDER BY.
 func (l *queryEstimate) ruleIndexMaySort(item *tableEstimate, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
 		return slices.Contains(item.ref.fragment.singleValueColumns, i.Columns[0]) && slices.Contains(i.Columns, column)

@@ -44,11 +44,11 @@ tables:
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, pol, Auto).WithSizes(sizes)
+	r := New(snap, pol, AutoMode).WithSizes(sizes)
 	const search = "found @@ plainto_tsquery('simple', 'a')"
 	for sql, want := range map[string]bool{
 		"SELECT title FROM cards WHERE board = 7 ORDER BY made DESC LIMIT 20":                           true,
@@ -84,7 +84,8 @@ tables:
 			t.Errorf("%s (%s): seek is %v, %.60s", sql, result.Path, result.UseIndex, result.Text)
 		}
 	}
-	if result, _ := New(snap, pol, Auto).Rewrite("SELECT title FROM cards WHERE board = 7 AND "+search, false); result.UseIndex || len(result.EstimateRows) > 0 {
+	if result, _ := New(snap, pol, AutoMode).Rewrite("SELECT title FROM cards WHERE board = 7 AND "+search,
+		false); result.UseIndex || len(result.EstimateRows) > 0 {
 		t.Error("a hint without sizes")
 	}
 	// Behind the signed path it says which tables a search by an index finds few rows of.

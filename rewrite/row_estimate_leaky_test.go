@@ -32,7 +32,7 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	for _, name := range []string{"owners", "papers"} {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6, Distinct: map[string]float64{"id": 1e6, "part": 9, "title": 1e5}}
 	}
-	r := New(snap, pol, Auto).WithSizes(sizes)
+	r := New(snap, pol, AutoMode).WithSizes(sizes)
 	for sql, want := range map[string]verdict.Path{
 		"SELECT title FROM papers WHERE id = 7":                                                             verdict.PathRowSecurity,
 		"SELECT title FROM papers WHERE part = 'a' AND title = 'b'":                                         verdict.PathRowSecurity,

@@ -32,7 +32,7 @@ func TestUseHashHintOfPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,8 @@ func TestUseHashHintOfPartitions(t *testing.T) {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6}
 	}
 	for table, want := range map[string]bool{"lines": true, "logs": false} {
-		if result, refused := New(snap, pol, RLS).WithSizes(sizes).Rewrite("SELECT count(*) FROM "+table, false); refused != nil || result.UseHash != want {
+		if result, refused := New(snap, pol, RowSecurityMode).WithSizes(sizes).Rewrite("SELECT count(*) FROM "+table,
+			false); refused != nil || result.UseHash != want {
 			t.Errorf("%s: scan is %v: %v", table, result.UseHash, refused)
 		}
 	}

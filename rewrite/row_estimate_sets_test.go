@@ -10,7 +10,7 @@ import (
 // On the signed path a table that shows with rows of several others is read by sets where all of it is read; where a
 // condition narrows it, PostgreSQL chooses.
 func TestSetsOnTheSignedPath(t *testing.T) {
-	r := countedUnder(t, Auto, `CREATE TABLE halls (id int PRIMARY KEY, status text);
+	r := countedUnder(t, AutoMode, `CREATE TABLE halls (id int PRIMARY KEY, status text);
 		CREATE TABLE shows (id int PRIMARY KEY, hall int, other int, day date); CREATE INDEX ON shows (day);
 		CREATE TABLE seats (id int PRIMARY KEY, hall int)`, `version: 1
 attributes: {}

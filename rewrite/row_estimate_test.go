@@ -23,7 +23,7 @@ func sizes() catalog.Sizes {
 }
 
 func TestUseHashHint(t *testing.T) {
-	r := rewriter(t, RLS).WithSizes(sizes())
+	r := rewriter(t, RowSecurityMode).WithSizes(sizes())
 	for sql, want := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                                       true,
 		"SELECT date_trunc('month', occurred_at), count(*) FROM memories GROUP BY 1":                          true,
@@ -93,12 +93,13 @@ func TestUseHashHint(t *testing.T) {
 			t.Errorf("%s: position %d becomes %d", sql, at+1, result.Position(at+1))
 		}
 	}
-	if result, _ := rewriter(t, RLS).Rewrite("SELECT count(*) FROM memories", false); result.UseHash {
+	if result, _ := rewriter(t, RowSecurityMode).Rewrite("SELECT count(*) FROM memories", false); result.UseHash {
 		t.Error("a hint without knowing the sizes")
 	}
 	large := sizes()
 	large[catalog.Name{Schema: "public", Name: "memory_participants"}] = catalog.Size{Rows: 1e8}
-	if result, _ := rewriter(t, RLS).WithSizes(large).Rewrite("SELECT count(*) FROM memories", false); result.UseHash {
+	if result, _ := rewriter(t, RowSecurityMode).WithSizes(large).Rewrite("SELECT count(*) FROM memories",
+		false); result.UseHash {
 		t.Error("a hint for a set that does not fit into memory: the plan would be quadratic")
 	}
 }
@@ -111,7 +112,7 @@ func TestSizes(t *testing.T) {
 		SELECT ('00000000-0000-0000-0000-00000000000' || i % 4)::uuid, 'n' FROM generate_series(1, 1000) AS i; ANALYZE people`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	rewriter(t, RLS)
+	rewriter(t, RowSecurityMode)
 	people := catalog.Name{Schema: "public", Name: "people"}
 	relation, _ := fixture.snap.Relation(people)
 	got, err := pgcatalog.Sizes(context.Background(), db.Connect(t, "pgconsent_control"), []*catalog.Relation{relation})

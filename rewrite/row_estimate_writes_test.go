@@ -62,11 +62,11 @@ func TestUseHashHintOfFewRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+		pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := New(snap, pol, RLS).WithSizes(sizes)
+		r := New(snap, pol, RowSecurityMode).WithSizes(sizes)
 		for sql, want := range statements {
 			if result, refused := r.Rewrite(sql, false); refused != nil || result.UseHash != want {
 				t.Errorf("%s (%s): scan is %v: %v", sql, attribute, result.UseHash, refused)

@@ -5,18 +5,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// scope holds the FROM items of one SELECT. Its expressions see the items of parent as well, from the inside out.
+// scope holds the FROM items of one SELECT. Its expressions also see the items of parent, after the items of the scope
+// itself.
 type scope struct {
 	parent *scope
 	items  []*fromItem
 	byName map[string][]*fromItem
 
-	query          *sqltext.SelectStmt // nil where another statement has the items
-	hasUnknownName bool                // it has an item whose name the text does not show
-	outerItems     int                 // how many items the scopes around it have
+	query          *sqltext.SelectStmt // the SELECT; nil if the items belong to another kind of statement
+	hasUnknownName bool                // some item has a name that the text does not show
+	outerItems     int                 // the number of items in the scopes around this one
 }
 
-// maxItems bounds the FROM items in sight of one expression: each column looks through them.
+// maxItems bounds how many FROM items one expression may see, since the search for each column looks through them.
 const maxItems = 1_000
 
 func newScope(parent *scope) *scope {
@@ -27,16 +28,16 @@ func newScope(parent *scope) *scope {
 	return s
 }
 
-// fromItem is what a name in front of a column can mean.
+// fromItem is an item of FROM, which a name in front of a column can mean.
 type fromItem struct {
 	name       string
-	ref        *reference      // a relation; nil for a subquery, a function, a WITH query
-	noAlias    bool            // schema.table.column reaches it
+	ref        *reference      // the relation; nil for a subquery, a function or a WITH query
+	noAlias    bool            // the item has no alias, so that schema.table.column can mean it
 	columns    map[string]bool // the columns that the item certainly has; nil: not known
 	references []*reference    // the relations that a subquery reads
 }
 
-// namesResultColumn tells whether the SELECT gives a result column this name.
+// namesResultColumn tells whether the SELECT gives this name to a result column.
 func (s *scope) namesResultColumn(column string) bool {
 	for _, n := range s.query.GetTargetList() {
 		if n.GetResTarget().GetName() == column {
@@ -55,7 +56,7 @@ func (s *scope) add(item *fromItem) {
 	s.byName[item.name] = append(s.byName[item.name], item)
 }
 
-// itemsNamed returns the items with the given name, the innermost scope first.
+// itemsNamed returns the items with the given name, those of the innermost scope first.
 func (s *scope) itemsNamed(name string) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
@@ -64,7 +65,7 @@ func (s *scope) itemsNamed(name string) []*fromItem {
 	return out
 }
 
-// hasUnknownNameInSight tells whether the name of an item in sight is not known: it may be any.
+// hasUnknownNameInSight tells whether some item in sight has a name that is not known, and may be any.
 func (s *scope) hasUnknownNameInSight() bool {
 	for ; s != nil; s = s.parent {
 		if s.hasUnknownName {
@@ -93,7 +94,7 @@ func (s *scope) hasColumn(item, column string) bool {
 	return found
 }
 
-// itemsOfRelation returns the items without alias that are that relation.
+// itemsOfRelation returns the items without an alias that are the given relation.
 func (s *scope) itemsOfRelation(n catalog.Name) []*fromItem {
 	var out []*fromItem
 	for ; s != nil; s = s.parent {
@@ -106,8 +107,8 @@ func (s *scope) itemsOfRelation(n catalog.Name) []*fromItem {
 	return out
 }
 
-// keepSameNames injects nothing where two items have one name: PostgreSQL allows that for tables of different schemas,
-// but not for subqueries.
+// keepSameNames injects no subquery for items that have the same name: PostgreSQL allows that for tables of different
+// schemas, but not for subqueries.
 func (s *scope) keepSameNames() {
 	for _, item := range s.items {
 		if len(s.byName[item.name]) > 1 && item.ref != nil {
@@ -117,18 +118,18 @@ func (s *scope) keepSameNames() {
 	}
 }
 
-// cteFrame holds the names of WITH queries that one WITH clause has brought into sight so far.
+// cteFrame holds the names of the WITH queries that a WITH clause has declared so far.
 type cteFrame struct {
 	parent    *cteFrame
 	columnsOf map[string]map[string]bool // the columns of each WITH query, by name; nil: not known
-	// by name: for a SELECT, the first read of single rows of a table whose rows count in groups. What a statement
-	// with RETURNING gives was written, and is no part of a table.
+	// for each WITH query that is a SELECT, by name: its first read of single rows of a table in which some rows count in
+	// groups only. The result of a statement with RETURNING was written, and is no part of a table.
 	singleRowReads map[string]*reference
 }
 
-// lookup returns the columns of a WITH query, and its read of single rows. A name without schema means a WITH query
-// before any table.
-func (f *cteFrame) lookup(name string) (columns map[string]bool, singleRows *reference, found bool) {
+// findCTE returns the columns of a WITH query, and its read of single rows. A name without schema means a WITH query
+// before it means a table.
+func (f *cteFrame) findCTE(name string) (columns map[string]bool, singleRows *reference, found bool) {
 	for ; f != nil; f = f.parent {
 		if columns, found := f.columnsOf[name]; found {
 			return columns, f.singleRowReads[name], true

@@ -25,20 +25,21 @@ import (
 
 // keySearch is a search whose rows are found by key.
 type keySearch struct {
-	query          proto.Message // a SELECT, UPDATE or DELETE
+	query          proto.Message // the SELECT, UPDATE or DELETE that contains the search
 	ref            *reference
 	alias          string // the alias of the table
-	key            string // its primary key
+	key            string // the primary key of the table
 	isKeyCondition []bool // for each condition of the query, whether it finds rows by key
-	textSearches   []int  // which text searches in FROM these conditions name
-	queryIndex     int    // the index of the query in queriesOf
+	textSearches   []int  // the indexes of the text searches in FROM that these conditions name
+	queryIndex     int    // the index of the query in the result of queriesOf
 }
 
-// findKeySearches finds the searches of a statement that are worth it. allLeakSafe tells that the whole statement is
-// leak-safe. Then its signed views find rows by an index if it joins nothing, or if it has conditions on what it joins.
+// findKeySearches finds the searches of a statement that are worth finding by key. allLeakSafe tells whether the whole
+// statement is leak-safe. Then its signed views find rows by an index, if the statement joins nothing, or has
+// conditions on the tables that it joins.
 func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*leakChecker, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
-	if s == nil { // UPDATE or DELETE that runs no code of the owner: a hardened statement has no such form
+	if s == nil { // no UPDATE or DELETE without code of the owner: a hardened statement has no form with keys
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
 			written = u
 		} else {
@@ -47,7 +48,7 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*
 		_, s = asSelect(tree.Stmts[0].GetStmt())
 	}
 	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locks ||
-		!w.onlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
+		!w.readsOnlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
 	}
@@ -55,7 +56,7 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*
 	f := searchFinder{leakChecker: v, allLeakSafe: allLeakSafe, paramUses: map[int32]int{},
 		referenceOf: w.referencesByRangeVar(), writeStmt: written, asSelect: s}
 	countParams(tree, f.paramUses)
-	f.query(s)
+	f.visitQuery(s)
 	v.checkNarrowParams()
 	v.checkParamTypes()
 	if v.reason != "" || len(f.found) == 0 || len(f.found) > maxKeySearches {
@@ -64,8 +65,9 @@ func (w *walker) findKeySearches(tree *sqltext.ParseResult, allLeakSafe bool) (*
 	return v, f.found
 }
 
-// useKeySearches notes them, and what they rely on in the values of parameters. With such values their conditions
-// cannot fail. If the statement was to be hardened for these conditions only, it is not.
+// useKeySearches notes searches by key in the result, and the forms of parameter values on which they rely. With such
+// values their conditions cannot fail. A statement that was to be hardened because of these conditions only is not
+// hardened.
 func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLeakSafe bool) {
 	v, searches := w.findKeySearches(tree, allLeakSafe)
 	if len(searches) == 0 {
@@ -74,7 +76,7 @@ func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLe
 	if !allLeakSafe && w.mayFail {
 		var leakSafe []*sqltext.Node
 		for _, search := range searches {
-			for i, n := range conjuncts(*whereOf(search.query)) {
+			for i, n := range splitConjuncts(*whereOf(search.query)) {
 				if search.isKeyCondition[i] {
 					leakSafe = append(leakSafe, n)
 				}
@@ -93,17 +95,17 @@ func (w *walker) useKeySearches(tree *sqltext.ParseResult, result *Result, allLe
 		result.ExpectsForms || len(v.paramForms) > 0
 }
 
-// isFoundByKey tells whether rows of a table are found by key.
+// isFoundByKey tells whether a search finds the rows of a table by key.
 func (w *walker) isFoundByKey(ref *reference) bool {
 	return slices.ContainsFunc(w.keySearches, func(s keySearch) bool { return s.ref == ref })
 }
 
-// maxKeySearches bounds how much longer a text becomes.
+// maxKeySearches bounds the number of searches by key in a text, and so how much longer it becomes.
 const maxKeySearches = 4
 
-// onlyTables tells whether a statement reads only tables of the policy: a view may call functions of the owner, which
-// would see the signed text.
-func (w *walker) onlyTables(writes bool) bool {
+// readsOnlyTables tells whether a statement reads nothing but tables of the policy: a view may call functions of the
+// owner, which would see the signed text.
+func (w *walker) readsOnlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
 		if ref.fragment == nil || ref.relation == nil {
 			return true
@@ -114,32 +116,33 @@ func (w *walker) onlyTables(writes bool) bool {
 	})
 }
 
+// searchFinder looks in a statement for searches whose rows can be found by key.
 type searchFinder struct {
 	*leakChecker
 	allLeakSafe bool
-	paramUses   map[int32]int // how often each parameter stands in the text
+	paramUses   map[int32]int // the number of times that each parameter stands in the text
 	referenceOf map[*sqltext.RangeVar]*reference
 	found       []keySearch
 
-	writeStmt proto.Message       // the UPDATE or DELETE
-	asSelect  *sqltext.SelectStmt // the SELECT that it is checked as
+	writeStmt proto.Message       // the UPDATE or DELETE that is searched; nil: the statement is a SELECT
+	asSelect  *sqltext.SelectStmt // the SELECT as which the UPDATE or DELETE is checked
 }
 
-// query looks at a query, and at those that run once for it.
-func (f *searchFinder) query(s *sqltext.SelectStmt) {
+// visitQuery visits a query, and the queries that run once for it.
+func (f *searchFinder) visitQuery(s *sqltext.SelectStmt) {
 	if s == nil || len(s.LockingClause) > 0 {
 		return
 	}
 	if !s.GetWithClause().GetRecursive() {
 		for _, n := range s.GetWithClause().GetCtes() {
-			f.query(n.GetCommonTableExpr().GetCtequery().GetSelectStmt())
+			f.visitQuery(n.GetCommonTableExpr().GetCtequery().GetSelectStmt())
 		}
 	}
-	f.query(s.Larg)
-	f.query(s.Rarg)
+	f.visitQuery(s.Larg)
+	f.visitQuery(s.Rarg)
 	var tables []*sqltext.RangeVar
 	plain, optional := true, map[*sqltext.RangeVar]bool{}
-	only := true // it reads tables, and calls text search functions
+	only := true // true while FROM has only tables and text search functions
 	var from func(n *sqltext.Node, missing bool)
 	from = func(n *sqltext.Node, missing bool) {
 		switch n := n.GetNode().(type) {
@@ -149,7 +152,7 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 		case *sqltext.Node_RangeSubselect:
 			only = false
 			if !n.RangeSubselect.Lateral {
-				f.query(n.RangeSubselect.GetSubquery().GetSelectStmt())
+				f.visitQuery(n.RangeSubselect.GetSubquery().GetSelectStmt())
 			}
 		case *sqltext.Node_JoinExpr:
 			j := n.JoinExpr
@@ -161,28 +164,29 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	for _, n := range s.FromClause {
 		from(n, false)
 	}
-	conditions := conjuncts(s.WhereClause)
+	conditions := splitConjuncts(s.WhereClause)
 	for _, n := range conditions {
 		if not := n.GetBoolExpr(); not != nil && not.Boolop == sqltext.NOT_EXPR {
 			n = not.Args[0]
 		}
 		if link := n.GetSubLink(); link != nil &&
 			(link.SubLinkType == sqltext.EXISTS_SUBLINK || link.SubLinkType == sqltext.ANY_SUBLINK && len(link.OperName) == 0) {
-			f.query(link.GetSubselect().GetSelectStmt())
+			f.visitQuery(link.GetSubselect().GetSelectStmt())
 		}
 	}
 	if !plain || f.allLeakSafe && len(tables) == 1 && (only || len(s.FromClause) == 1) {
 		return
 	}
 	for _, rv := range tables {
-		f.table(s, rv, optional[rv], conditions)
+		f.visitTable(s, rv, optional[rv], conditions)
 	}
 }
 
-// table looks for a search of one table. optional tells that an outer join may return a row of NULLs in place of a row
-// of the table. Such a row has no key, so the search must not find it. A search of a column is strict, and does not
-// find it. A negated search of to_tsvector over COALESCE(body, an empty text) does.
-func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
+// visitTable looks for a search of one table. optional tells whether an outer join may return a row of NULLs in place
+// of a row of the table. Such a row has no key, so the search must not find it. A search of a column is strict, and
+// does not find it. A negated search of to_tsvector over COALESCE(body, an empty text) does.
+func (f *searchFinder) visitTable(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool,
+	conditions []*sqltext.Node) {
 	ref := f.referenceOf[rv]
 	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.hasSignedView ||
 		ref.fragment.showsAllRows || ref.fragment.aggregate != nil || ref.keyLookup != nil ||
@@ -212,10 +216,10 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 	for i, n := range conditions {
 		before := f.saveState()
 		scope, named := &leakScope{items: []*leakItem{item}}, namedFunctions(n, all)
-		own := f.ownParams(n)
+		own := f.hasOwnParams(n)
 		for _, k := range named {
-			scope.items = append(scope.items, f.textSearchItem(all[k], checkContext{mayNotRun: true})...)
-			own = own && f.ownParams(all[k])
+			scope.items = append(scope.items, f.checkTextSearchItem(all[k], checkContext{mayNotRun: true})...)
+			own = own && f.hasOwnParams(all[k])
 		}
 		if f.condition(n, checkContext{scope: scope}); f.reason == "" && own && namesColumn(n) {
 			search.isKeyCondition[i] = true
@@ -225,9 +229,9 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 			continue
 		}
 		f.restoreState(before)
-		others = others || !joinsColumns(n)
+		others = others || !isColumnJoin(n)
 	}
-	// a condition on another table may find fewer rows, and through signed views the planner knows that
+	// a condition on another table may find fewer rows, which the planner knows through signed views
 	if !found || f.allLeakSafe && others {
 		f.restoreState(start)
 		return
@@ -237,15 +241,15 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 	f.found = append(f.found, search)
 }
 
-// joinsColumns tells whether a condition is the equality of two columns.
-func joinsColumns(n *sqltext.Node) bool {
+// isColumnJoin tells whether a condition requires two columns to be equal.
+func isColumnJoin(n *sqltext.Node) bool {
 	x := n.GetAExpr()
-	return x != nil && x.Kind == sqltext.AEXPR_OP && lastName(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil &&
+	return x != nil && x.Kind == sqltext.AEXPR_OP && lastNamePart(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil &&
 		x.Rexpr.GetColumnRef() != nil
 }
 
-// ownParams tells whether the parameters of a node stand nowhere else: their types elsewhere are not known here.
-func (f *searchFinder) ownParams(n proto.Message) bool {
+// hasOwnParams tells whether the parameters of a node stand nowhere else in the text, where their types might differ.
+func (f *searchFinder) hasOwnParams(n proto.Message) bool {
 	here := map[int32]int{}
 	countParams(n, here)
 	for number, stands := range here {
@@ -256,7 +260,7 @@ func (f *searchFinder) ownParams(n proto.Message) bool {
 	return true
 }
 
-// countParams adds how often each parameter occurs in a tree.
+// countParams adds to occurs how often each parameter stands in a tree.
 func countParams(tree proto.Message, occurs map[int32]int) {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		if p, is := m.(*sqltext.ParamRef); is {
@@ -266,7 +270,7 @@ func countParams(tree proto.Message, occurs map[int32]int) {
 	})
 }
 
-// queriesOf are all queries of a tree that may have conditions, in a fixed order.
+// queriesOf returns all queries of a tree that may have conditions, always in the same order.
 func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	var out []proto.Message
 	sqltext.Walk(tree, func(m proto.Message) bool {
@@ -278,7 +282,7 @@ func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	return out
 }
 
-// whereOf is where a query has its conditions; nil for other nodes.
+// whereOf returns the place of a query's condition; nil for other nodes.
 func whereOf(m proto.Message) **sqltext.Node {
 	switch x := m.(type) {
 	case *sqltext.SelectStmt:
@@ -291,7 +295,7 @@ func whereOf(m proto.Message) **sqltext.Node {
 	return nil
 }
 
-// locateSearches finds the queries of the searches in the tree that the text has now.
+// locateSearches finds the queries of the searches again, in the tree of the present text.
 func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	queries := queriesOf(tree)
 	for i := range searches {
@@ -302,7 +306,7 @@ func locateSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
 	return true
 }
 
-// addKeyConditions writes the conditions on keys beside those of the searches. ok is false if it cannot be written so.
+// addKeyConditions writes the conditions on keys beside those of the searches. ok is false if they cannot be written.
 func addKeyConditions(text string, searches []keySearch) (out string, position func(int) int, ok bool,
 	refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
@@ -321,7 +325,7 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 			return "", nil, false, nil
 		}
 		where := whereOf(queries[search.queryIndex])
-		conditions := conjuncts(*where)
+		conditions := splitConjuncts(*where)
 		spans, found := source.Joined(*where)
 		if !found || len(spans) != len(conditions) || len(spans) != len(search.isKeyCondition) {
 			return "", nil, false, nil
@@ -342,11 +346,11 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		}
 		frame += " WHERE "
 		var texts []string
-		var inner []*sqltext.Node
+		var innerConditions []*sqltext.Node
 		last := 0
 		for i, is := range search.isKeyCondition {
 			if is {
-				texts, inner, last = append(texts, text[spans[i].Start:spans[i].End]), append(inner,
+				texts, innerConditions, last = append(texts, text[spans[i].Start:spans[i].End]), append(innerConditions,
 					proto.Clone(conditions[i]).(*sqltext.Node)), i
 			}
 		}
@@ -356,7 +360,7 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		}
 		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
 		keys := node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt()
-		keys.WhereClause = conjunction(inner)
+		keys.WhereClause = conjunction(innerConditions)
 		for i, k := range search.textSearches {
 			if 1+i >= len(keys.FromClause) {
 				return "", nil, false, nil
@@ -378,12 +382,12 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 		return "", nil, false, refused
 	}
 	if len(spliced.Text) > sqltext.MaxBytes() || sqltext.Prove(tree, spliced.Text) != nil {
-		return "", nil, false, nil // the text has words that are not what they seem: it stays as it was
+		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
 	}
 	return spliced.Text, spliced.Position, true, nil
 }
 
-// insertAfter puts a condition after another, joined by AND.
+// insertAfter adds a condition after another one, joined by AND.
 func insertAfter(where **sqltext.Node, condition, put *sqltext.Node) bool {
 	if *where == condition {
 		*where = conjunction([]*sqltext.Node{condition, put})

@@ -12,7 +12,7 @@ import (
 // A search in a join, a sub-select or a WITH query, beside what is not leak-safe, has its rows found by key behind the
 // signed path; all else is as under row security.
 func TestFoundByKey(t *testing.T) {
-	r, _ := altered(t, Auto,
+	r, _ := altered(t, AutoMode,
 		"CREATE EXTENSION pg_trgm; ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector, ADD "+
 			"secret text COLLATE \"en-x-icu\", ADD code text COLLATE \"C\"; CREATE INDEX ON memories USING gin "+
 			"(found); CREATE INDEX ON memories USING gin (title gin_trgm_ops); CREATE INDEX ON memories USING gin "+
@@ -165,7 +165,7 @@ func TestFoundByKey(t *testing.T) {
 // sizes, hidden rows counted.
 func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
-	r, _ := altered(t, Auto, change)
+	r, _ := altered(t, AutoMode, change)
 	for sql, want := range map[string]bool{
 		"SELECT m.title FROM memories m, people p WHERE m.found @@ plainto_tsquery('english', $1) AND p.id = m.user_id":                    true,
 		"SELECT m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ plainto_tsquery('english', $1) AND p.name = $2": false,
@@ -198,7 +198,7 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 
 // Errors are placed where the client wrote what they are about.
 func TestFoundByKeyKeepsPositions(t *testing.T) {
-	r, _ := altered(t, Auto, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
+	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
 	sql := "SELECT 'ä', m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ 'x('::tsquery " +
 		"AND p.name ~ '(?=y)' ORDER BY p.consent_status"
 	result, refused := r.Rewrite(sql, false)

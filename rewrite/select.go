@@ -7,12 +7,12 @@ import (
 )
 
 // selectStmt visits a SELECT, VALUES or TABLE and returns the names of its columns, or nil if they are not known. Its
-// expressions see its own FROM items, then those of parent.
+// expressions see its own FROM items first, then those of parent.
 func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]bool {
 	if s == nil || w.refused != nil {
 		return nil
 	}
-	w.saw("SelectStmt")
+	w.countNode("SelectStmt")
 	outerScope, outerCTEs := w.scope, w.ctes
 	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
 	own := newScope(parent)
@@ -20,9 +20,9 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 	w.scope = own
 
 	if s.IntoClause != nil {
-		w.refuse(refusal("SelectStmt.into_clause"))
+		w.refuse(refusalOf("SelectStmt.into_clause"))
 	}
-	w.withClause(s.WithClause, parent)
+	w.visitWithClause(s.WithClause, parent)
 
 	var columns map[string]bool
 	switch {
@@ -30,56 +30,56 @@ func (w *walker) selectStmt(s *sqltext.SelectStmt, parent *scope) map[string]boo
 		columns = w.selectStmt(s.Larg, parent)
 		w.selectStmt(s.Rarg, parent)
 	case s.Larg != nil || s.Rarg != nil:
-		w.refuse(refusal("SelectStmt.larg"))
+		w.refuse(refusalOf("SelectStmt.larg"))
 	}
 	w.valuesLists(s)
 	first, firstSingle := len(w.references), len(w.singleRowReads)
 	w.findKeys(s)
 	for _, item := range s.FromClause {
-		w.fromItem(item, own, parent, mayInject)
+		w.visitFromItem(item, own, parent, mayInject)
 	}
 	own.keepSameNames()
-	w.lockingClauses(s, own, first)
+	w.visitLockingClauses(s, own, first)
 	if s.Op == sqltext.SETOP_NONE && len(s.ValuesLists) == 0 {
-		columns = w.targetList(&s.TargetList)
+		columns = w.visitTargetList(&s.TargetList)
 	} else if len(s.TargetList) > 0 {
-		w.targetList(&s.TargetList)
+		w.visitTargetList(&s.TargetList)
 	}
-	w.exprs(s.DistinctClause) // one empty node for a plain DISTINCT
-	w.expr(s.WhereClause)
-	w.timeBounds(s.WhereClause)
+	w.exprs(s.DistinctClause) // the list has one empty node for a plain DISTINCT
+	w.visitExpr(s.WhereClause)
+	w.castTimeBounds(s.WhereClause)
 	w.noteCheapConditions(s.WhereClause)
 	w.exprs(s.GroupClause)
-	w.expr(s.HavingClause)
+	w.visitExpr(s.HavingClause)
 	w.exprs(s.WindowClause)
 	w.exprs(s.SortClause)
-	w.expr(s.LimitOffset)
-	w.expr(s.LimitCount)
-	w.groupByKey(s, own)
+	w.visitExpr(s.LimitOffset)
+	w.visitExpr(s.LimitCount)
+	w.keepTablesGroupedByKey(s, own)
 	w.addGroupColumns(s, own)
 	w.noteAggregation(s, own, w.singleRowReads[firstSingle:])
 	return columns
 }
 
-// targetList visits what a SELECT returns.
-func (w *walker) targetList(targets *[]*sqltext.Node) map[string]bool {
+// visitTargetList visits the target list of a SELECT.
+func (w *walker) visitTargetList(targets *[]*sqltext.Node) map[string]bool {
 	columns := map[string]bool{}
 	for _, n := range *targets {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return nil
 		}
-		w.saw("ResTarget")
+		w.countNode("ResTarget")
 		if c := t.GetVal().GetColumnRef(); c != nil {
 			if !w.catalogSystemColumn(t.Val, t) && !w.bareXmin(t.Val, t) {
-				w.columnRef(c, true)
+				w.visitColumnRef(c, true)
 				if isStar(t.Val) && w.refused == nil {
 					w.addStar(targets, c)
 				}
 			}
 		} else {
-			w.expr(t.Val)
+			w.visitExpr(t.Val)
 		}
 		switch name := outputName(t); {
 		case columns == nil:
@@ -99,10 +99,10 @@ func isStar(n *sqltext.Node) bool {
 	return len(fields) > 0 && fields[len(fields)-1].GetAStar() != nil
 }
 
-// maxStarColumns bounds what the stars of one text may copy. Further columns are not known.
+// maxStarColumns bounds how many columns the stars of one text may copy. Beyond the bound, columns count as not known.
 const maxStarColumns = 100_000
 
-// starColumns adds the columns of * or item.*, or returns nil where they are not known.
+// starColumns adds the columns that * or item.* means, or returns nil if they are not known.
 func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[string]bool {
 	items := w.scope.items
 	switch len(c.Fields) {
@@ -120,7 +120,7 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 		}
 	}
 	for _, item := range items {
-		if item.columns == nil { // as of a join with an alias, which renames what is inside
+		if item.columns == nil { // the columns are not known, as for a join whose alias renames them
 			return nil
 		}
 	}
@@ -135,7 +135,7 @@ func (w *walker) starColumns(columns map[string]bool, c *sqltext.ColumnRef) map[
 	return columns
 }
 
-// renamedColumns returns the columns of an item whose alias lists them: there may be more.
+// renamedColumns returns the column names that an alias lists. The item may have more columns.
 func renamedColumns(names []*sqltext.Node) map[string]bool {
 	columns := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -144,7 +144,7 @@ func renamedColumns(names []*sqltext.Node) map[string]bool {
 	return columns
 }
 
-// outputName returns the name of a result column, or "" where the text does not show it.
+// outputName returns the name of a result column, or "" if the text does not show it.
 func outputName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
@@ -158,12 +158,13 @@ func outputName(t *sqltext.ResTarget) string {
 	return ""
 }
 
-// withClause visits WITH queries. Without RECURSIVE a query's own name inside it means a table, or an outer query.
-func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
+// visitWithClause visits the queries of a WITH clause. Without RECURSIVE, a query's own name inside it means a table,
+// or a WITH query further out.
+func (w *walker) visitWithClause(c *sqltext.WithClause, parent *scope) {
 	if c == nil || w.refused != nil {
 		return
 	}
-	w.saw("WithClause")
+	w.countNode("WithClause")
 	frame := &cteFrame{parent: w.ctes, columnsOf: map[string]map[string]bool{}, singleRowReads: map[string]*reference{}}
 	w.ctes = frame
 	if c.Recursive {
@@ -174,12 +175,12 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 	for _, n := range c.Ctes {
 		cte := n.GetCommonTableExpr()
 		if cte == nil {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return
 		}
-		w.saw("CommonTableExpr")
+		w.countNode("CommonTableExpr")
 		firstSingle := len(w.singleRowReads)
-		columns := w.query(cte.GetCtequery(), parent)
+		columns := w.visitQuery(cte.GetCtequery(), parent)
 		if cte.GetCtequery().GetSelectStmt() != nil && len(w.singleRowReads) > firstSingle {
 			frame.singleRowReads[cte.Ctename] = w.singleRowReads[firstSingle]
 		}
@@ -187,33 +188,33 @@ func (w *walker) withClause(c *sqltext.WithClause, parent *scope) {
 			columns = renamedColumns(cte.Aliascolnames)
 		}
 		if search := cte.SearchClause; search != nil {
-			w.saw("CTESearchClause")
+			w.countNode("CTESearchClause")
 			columns = nil
 		}
 		if cycle := cte.CycleClause; cycle != nil {
-			w.saw("CTECycleClause")
-			w.expr(cycle.CycleMarkValue)
-			w.expr(cycle.CycleMarkDefault)
+			w.countNode("CTECycleClause")
+			w.visitExpr(cycle.CycleMarkValue)
+			w.visitExpr(cycle.CycleMarkDefault)
 			columns = nil
 		}
 		frame.columnsOf[cte.Ctename] = columns
 	}
 }
 
-// groupByKey injects nothing for a table where GROUP BY may have its primary key. There PostgreSQL lets the other
+// keepTablesGroupedByKey keeps a table if GROUP BY may contain its primary key. PostgreSQL then lets the table's other
 // columns stand ungrouped, which it does not for a subquery.
-func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
+func (w *walker) keepTablesGroupedByKey(s *sqltext.SelectStmt, own *scope) {
 	if len(s.GroupClause) == 0 {
 		return
 	}
-	// It goes through each list once: a statement may have thousands of both.
-	grouped := map[string]bool{} // names of the columns that a group item may be; "": any
+	// each list is read once, since a statement may have thousands of both
+	grouped := map[string]bool{} // the names of columns that a group item may mean; "": any column
 	column := func(n *sqltext.Node) {
 		if c := n.GetColumnRef(); c != nil && len(c.Fields) > 0 {
 			grouped[c.Fields[len(c.Fields)-1].GetString_().GetSval()] = true
 		}
 	}
-	distance := false // a group key: an index that sorts by it may feed the groups
+	distance := false // a group key is a distance: an index that sorts by it may feed the groups
 	measures := func(n *sqltext.Node) { distance = distance || n != nil && sqltext.Ordered(n, distanceOperators) != nil }
 	position, named := false, map[string]bool{}
 	var item func(n *sqltext.Node)
@@ -230,12 +231,12 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 			items(n.GetRowExpr().Args)
 		case n.GetList() != nil:
 			items(n.GetList().Items)
-		case n.GetAConst() != nil: // the position of a result column: any of them may be meant
+		case n.GetAConst() != nil: // the item is the position of a result column: any column may be meant
 			position = true
 		default:
 			column(n)
 			measures(n)
-			if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the name of a result column
+			if c := n.GetColumnRef(); c != nil && len(c.Fields) == 1 { // the item is the name of a result column
 				named[c.Fields[0].GetString_().GetSval()] = true
 			}
 		}
@@ -248,7 +249,7 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	for _, i := range own.items {
-		// a fenced table is a subquery, and every column has to be grouped
+		// a fenced table becomes a subquery, of which every column has to be grouped
 		if i.ref == nil || i.ref.fragment == nil || distance && w.hasApproximateIndex(i.ref) {
 			continue
 		}

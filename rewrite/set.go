@@ -12,16 +12,16 @@ import (
 
 // variableSetStmt visits SET and RESET.
 func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt) verdict.Effect {
-	w.saw("VariableSetStmt")
+	w.countNode("VariableSetStmt")
 	effect := verdict.Effect{Kind: verdict.ChangesGUC, Name: strings.ToLower(v.Name)}
 	switch v.Kind {
 	case sqltext.VAR_SET_VALUE:
-		value, ok := w.settingValue(v.Args, listSetting(v.Name))
+		value, ok := w.settingValue(v.Args, isListSetting(v.Name))
 		if !ok {
 			w.refuse(badValueError(v.Name))
 			break
 		}
-		if effect.Name == "search_path" && namesNothing(value) {
+		if effect.Name == "search_path" && findsNoRelations(value) {
 			w.pinSetting(v, raw, pathText(w.snap.SearchPath()), w.snap.SearchPath())
 			break
 		}
@@ -37,37 +37,37 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt, raw *sqltext.RawStm
 			w.refuse(refused)
 		}
 		effect.SnapshotHold = snapshotHoldAfter(effect.Name, value)
-		effect.Claim = w.claim(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
+		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
-		// Back to what the connection began with, which pgconsent has set.
+		// The setting returns to the value with which the connection began, which pgconsent has set.
 		if refused := checkReset(v.Name, w.claims); refused != nil {
 			w.refuse(refused)
 		}
-		effect.Claim = w.claim(effect.Name, &verdict.Claim{Reset: true, Local: v.IsLocal})
+		effect.Claim = w.claimOf(effect.Name, &verdict.Claim{Reset: true, Local: v.IsLocal})
 	case sqltext.VAR_SET_MULTI:
 		switch v.Name {
 		case "TRANSACTION", "SESSION CHARACTERISTICS":
 			effect.Name = "transaction"
-			effect.SnapshotHold = w.transactionModes(v.Args)
+			effect.SnapshotHold = w.checkTransactionModes(v.Args)
 			if effect.SnapshotHold != verdict.HoldsNoSnapshot && v.Name != "TRANSACTION" {
 				effect.SnapshotHold = verdict.SessionHoldsSnapshot
 			}
 		default:
-			w.refuse(refusal("VariableSetStmt(TRANSACTION SNAPSHOT)"))
+			w.refuse(refusalOf("VariableSetStmt(TRANSACTION SNAPSHOT)"))
 		}
 	case sqltext.VAR_RESET_ALL:
 		effect.Kind, effect.Reads, effect.CommandTag = verdict.ResetsSettings, true, "RESET"
 		first, last := w.firstToken(raw), w.lastToken(raw)
 		w.replace(first, last.End, verdict.ResetSettings, func() { raw.Stmt = parseStatement(verdict.ResetSettings) })
 	default:
-		w.refuse(refusal("VariableSetStmt"))
+		w.refuse(refusalOf("VariableSetStmt"))
 	}
 	return effect
 }
 
-// namesNothing tells of a search path that no relation of the application is found by its bare name. Clients that set
-// it (postgres_fdw does) write all names with their schemas, so that the configured path is as good.
-func namesNothing(path string) bool {
+// findsNoRelations tells whether a search path finds no relation of the application without a schema. Clients that set
+// such a path, as postgres_fdw does, write all names with their schemas, so the configured path serves them as well.
+func findsNoRelations(path string) bool {
 	names, ok := splitIdentifiers(path)
 	return path == `""` || ok && slices.Equal(names, []string{"pg_catalog"})
 }
@@ -87,15 +87,15 @@ func (w *walker) pinSetting(v *sqltext.VariableSetStmt, raw *sqltext.RawStmt, te
 	})
 }
 
-// claim is the claim of a setting that the policy maps to an attribute; nil for other settings.
-func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
+// claimOf completes the claim of a setting from which the policy takes an attribute; nil for other settings.
+func (w *walker) claimOf(name string, c *verdict.Claim) *verdict.Claim {
 	if _, mapped := w.claims[name]; mapped {
 		return c
 	}
 	return nil
 }
 
-// snapshotHoldAfter tells what holds one snapshot after a SET.
+// snapshotHoldAfter tells how a SET makes statements share one snapshot.
 func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	switch {
 	case !holdsSnapshot(value):
@@ -108,19 +108,19 @@ func snapshotHoldAfter(name, value string) verdict.SnapshotHold {
 	return verdict.HoldsNoSnapshot
 }
 
-// settingValue returns the value of a SET as the server will see it: PostgreSQL joins a list with commas.
+// settingValue returns the value of a SET as the server will see it: PostgreSQL joins the items of a list with commas.
 func (w *walker) settingValue(args []*sqltext.Node, list bool) (string, bool) {
 	var values []string
 	for _, n := range args {
-		if cast := n.GetTypeCast(); cast != nil { // SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE
-			w.saw("TypeCast")
-			w.saw("TypeName")
+		if cast := n.GetTypeCast(); cast != nil { // the value is an interval: SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE
+			w.countNode("TypeCast")
+			w.countNode("TypeName")
 			_, name, _ := qualifiedName(cast.GetTypeName().GetNames())
 			for _, m := range cast.GetTypeName().GetTypmods() {
 				if m.GetAConst() == nil {
 					return "", false
 				}
-				w.saw("A_Const")
+				w.countNode("A_Const")
 			}
 			if name != "interval" || len(args) > 1 {
 				return "", false
@@ -131,7 +131,7 @@ func (w *walker) settingValue(args []*sqltext.Node, list bool) (string, bool) {
 		if c == nil || c.Isnull {
 			return "", false
 		}
-		w.saw("A_Const")
+		w.countNode("A_Const")
 		switch val := c.Val.(type) {
 		case *sqltext.A_Const_Sval:
 			if list {
@@ -152,9 +152,9 @@ func (w *walker) settingValue(args []*sqltext.Node, list bool) (string, bool) {
 
 // variableShowStmt visits SHOW.
 func (w *walker) variableShowStmt(v *sqltext.VariableShowStmt) {
-	w.saw("VariableShowStmt")
+	w.countNode("VariableShowStmt")
 	if strings.EqualFold(v.Name, "all") {
-		w.refuse(refusal("VariableShowStmt(all)"))
+		w.refuse(refusalOf("VariableShowStmt(all)"))
 		return
 	}
 	if refused := checkShow(v.Name, w.claims); refused != nil {

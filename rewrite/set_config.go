@@ -11,11 +11,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// isPlainSetConfig tells whether a call of set_config is a SET in other words. Its arguments are literals, or
+// isPlainSetConfig tells whether a call of set_config means the same as a SET. Its arguments are literals, or
 // parameters whose values are checked when they are bound. Its SELECT reads nothing, as Django's for the time zone, or
 // one setting by its name, as pgAdmin's for bytea_output. Only the session heeds the setting.
 //
-// Beside rows the call would tell for which rows it ran.
+// In a query over rows the call would tell for which rows it ran.
 func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
 		f.FuncVariadic {
@@ -24,7 +24,8 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	name, named := w.settingArgument(f.Args[0])
 	value, given := w.settingArgument(f.Args[1])
 	local := f.Args[2].GetAConst()
-	if !named || !given || (local == nil || local.GetBoolval() == nil) && w.parameter(f.Args[2]) == 0 || w.scope == nil ||
+	if !named || !given || (local == nil || local.GetBoolval() == nil) && w.boundParameter(f.Args[2]) == 0 ||
+		w.scope == nil ||
 		w.scope.query == nil || w.scope.parent != nil ||
 		len(w.scope.items) > 0 && !setsExistingSetting(w.scope.query) {
 		return false, nil
@@ -40,9 +41,9 @@ func (w *walker) isPlainSetConfig(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	return refused == nil, refused
 }
 
-// isPlainSetting tells whether set_config may set a setting. One that claims an attribute or holds a snapshot needs
-// SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened statement, and a call
-// could change it for what the statement runs.
+// isPlainSetting tells whether set_config may set a setting. A setting that claims an attribute or makes statements
+// share a snapshot needs SET, which the proxy follows. So does plan_cache_mode: the proxy sets it before a hardened
+// statement, and a call could change it for what that statement runs.
 func isPlainSetting(name string, claims map[string]string, timeout time.Duration) bool {
 	name = strings.ToLower(name)
 	_, mapped := claims[name]
@@ -53,22 +54,22 @@ func isPlainSetting(name string, claims map[string]string, timeout time.Duration
 // settingArgument is an argument of set_config: a text, or the number of a parameter.
 type settingArgument struct {
 	text      string
-	parameter int32 // 0: it is the text
+	parameter int32 // the number of the parameter; 0: the argument is the text
 }
 
 func (w *walker) settingArgument(n *sqltext.Node) (settingArgument, bool) {
 	if text, ok := constantString(n); ok {
 		return settingArgument{text: text}, true
 	}
-	number := w.parameter(n)
+	number := w.boundParameter(n)
 	if number != 0 {
 		w.checkedParams[number]++
 	}
 	return settingArgument{parameter: number}, number != 0
 }
 
-// checkParamUses refuses a parameter that is checked when it is bound and stands somewhere else as well: PostgreSQL
-// could take it for another type there, such as name, and give the setting another text than the one that was checked.
+// checkParamUses refuses a parameter that is checked when it is bound and also stands at another place: PostgreSQL
+// could give it another type there, such as name, and so give the setting another text than the checked one.
 func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	if len(w.checkedParams) == 0 {
 		return
@@ -90,9 +91,9 @@ func (w *walker) checkParamUses(tree *sqltext.ParseResult) {
 	}
 }
 
-// parameter is the number of a parameter whose value the proxy sees when it is bound, or 0: what SQL gives to a
-// statement that it runs by name is not seen.
-func (w *walker) parameter(n *sqltext.Node) int32 {
+// boundParameter returns the number of a parameter whose value the proxy sees when it is bound, or 0: the proxy does
+// not see the values that SQL gives to a prepared statement.
+func (w *walker) boundParameter(n *sqltext.Node) int32 {
 	if cast := n.GetTypeCast(); cast != nil {
 		if _, name, ok := qualifiedName(cast.GetTypeName().GetNames()); !ok || name != "text" && name != "bool" ||
 			len(cast.GetTypeName().GetArrayBounds()) > 0 {
@@ -106,7 +107,8 @@ func (w *walker) parameter(n *sqltext.Node) int32 {
 	return n.GetParamRef().GetNumber()
 }
 
-// CheckValues refuses values of parameters, from $1 on, that settings must not have. NULL is nil.
+// CheckValues refuses values of parameters that settings and channels must not get. The values begin with $1; nil is
+// NULL.
 func (r *Result) CheckValues(values [][]byte) *sqlstate.Error {
 	if r.checkValues == nil {
 		return nil
@@ -114,8 +116,8 @@ func (r *Result) CheckValues(values [][]byte) *sqlstate.Error {
 	return r.checkValues(values)
 }
 
-// checkValues is the check of the values that a Bind gives to settings and channels; nil where none is a parameter.
-func (w *walker) checkValues() func(values [][]byte) *sqlstate.Error {
+// valueCheck returns the check of the parameter values that settings and channels get at Bind; nil if they get none.
+func (w *walker) valueCheck() func(values [][]byte) *sqlstate.Error {
 	checks := w.valueChecks
 	if len(checks) == 0 {
 		return nil
@@ -130,12 +132,12 @@ func (w *walker) checkValues() func(values [][]byte) *sqlstate.Error {
 	}
 }
 
-// checkSettingValues checks what a Bind gives to a call of set_config.
+// checkSettingValues notes the check of the values that a call of set_config gets at Bind.
 func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 	claims, path, timeout := w.claims, w.snap.SearchPath(), w.pol.Timeout()
 	w.valueChecks = append(w.valueChecks, func(values [][]byte) *sqlstate.Error {
-		name, named := nameOf.in(values)
-		value, given := valueOf.in(values)
+		name, named := nameOf.textWith(values)
+		value, given := valueOf.textWith(values)
 		switch {
 		case !named || !isPlainSetting(name, claims, timeout):
 			return notSettableError(name)
@@ -147,8 +149,8 @@ func (w *walker) checkSettingValues(nameOf, valueOf settingArgument) {
 	})
 }
 
-// in is the argument where the parameters have these values; ok is false where it is NULL.
-func (a settingArgument) in(values [][]byte) (text string, ok bool) {
+// textWith returns the text of the argument for these values of parameters; ok is false if it is NULL.
+func (a settingArgument) textWith(values [][]byte) (text string, ok bool) {
 	switch i := int(a.parameter) - 1; {
 	case a.parameter == 0:
 		return a.text, true
@@ -158,12 +160,12 @@ func (a settingArgument) in(values [][]byte) (text string, ok bool) {
 	return "", false
 }
 
-// settingTypes are the types of parameters that set_config may have: those whose binary format is the text, bool, and
-// that which the server works out.
+// settingTypes are the types that the parameters of set_config may have: types whose binary format is the text, bool,
+// and 0, by which the server infers the type.
 var settingTypes = []uint32{0, pgtype.BoolOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.UnknownOID}
 
-// setsExistingSetting tells whether a SELECT only calls set_config, and does so if a setting of a given name exists.
-// PostgreSQL's own settings are the same for everybody.
+// setsExistingSetting tells whether a SELECT does nothing but call set_config for a setting with a given name, if that
+// setting exists. PostgreSQL's own settings are the same for everybody.
 func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 ||
 		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
@@ -189,7 +191,7 @@ func setsExistingSetting(s *sqltext.SelectStmt) bool {
 	return ok && !strings.Contains(name, ".") && len(column) == 1 && column[0].GetString_().GetSval() == "name"
 }
 
-// showAllSettingsCall is a call of pg_show_all_settings that is the whole FROM of a SELECT, else nil.
+// showAllSettingsCall returns the call of pg_show_all_settings that is the whole FROM of a SELECT, or nil.
 func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	if len(s.GetFromClause()) != 1 {
 		return nil
@@ -211,7 +213,7 @@ func showAllSettingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 	return call
 }
 
-// isCatalogRelation tells whether FROM names this relation of pg_catalog, without an alias.
+// isCatalogRelation tells whether an item of FROM is the named relation of pg_catalog, without an alias.
 func isCatalogRelation(v *sqltext.RangeVar, name string) bool {
 	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") &&
 		v.Catalogname == "" && v.Alias == nil && v.Inh

@@ -8,7 +8,7 @@ import (
 
 // set_config of literals is SET in other words, and nothing more than that.
 func TestSetConfig(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	for sql, want := range map[string]string{
 		"SELECT set_config('TimeZone', 'UTC', false)":                                                                               "",
 		"SELECT pg_catalog.set_config('application_name', 'x', true) AS a, set_config('jit', 'off', false)":                         "",
@@ -59,7 +59,7 @@ func TestSetConfig(t *testing.T) {
 
 // A parameter of set_config may be what a literal may be: its value is looked at when it is bound.
 func TestSetConfigOfParameters(t *testing.T) {
-	r := rewriter(t, RLS)
+	r := rewriter(t, RowSecurityMode)
 	for _, test := range []struct {
 		sql    string
 		values []string // "NULL" is NULL
@@ -117,7 +117,7 @@ func TestSetConfigOfParameters(t *testing.T) {
 		}
 		for oid, ok := range map[uint32]bool{pgtype.TextOID: true, pgtype.VarcharOID: true, pgtype.NameOID: false,
 			pgtype.BPCharOID: false, pgtype.JSONBOID: false, pgtype.ByteaOID: false} {
-			if err := res.MayCast(r.snap, oid); (err == nil) != ok {
+			if err := res.ParameterTypeRefusal(r.snap, oid); (err == nil) != ok {
 				t.Errorf("%s: a parameter of type %d: %v", test.sql, oid, err)
 			}
 		}
@@ -127,7 +127,7 @@ func TestSetConfigOfParameters(t *testing.T) {
 // A search path on which nothing of the application is found is replaced by the configured one: names that are written
 // with their schemas mean the same on both.
 func TestSearchPathWithoutTheApplication(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{
 		"SET search_path = pg_catalog":                "SET search_path = public",
 		"set local SEARCH_PATH to 'pg_catalog' ;":     "set local SEARCH_PATH to public ;",

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// setting says what agents may set a setting to.
+// setting says to which values agents may set a setting.
 type setting struct {
-	value         *regexp.Regexp // matched against the value in lower case; nil: see isPinnedValue
+	value         *regexp.Regexp // a pattern for the value in lower case; nil: isPinnedValue decides
 	isPinnedValue func(value string, searchPath []string) bool
 	pinnedValue   string // the only value that agents may set, for the hint
 	hint          string
@@ -28,7 +28,7 @@ func (s setting) withHint(hint string) setting {
 	return s
 }
 
-// setAfterStart is the hint where a session would begin with another isolation level.
+// setAfterStart is the hint for a session that would begin with another isolation level.
 const setAfterStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep " +
 	"their snapshots."
 
@@ -46,35 +46,36 @@ const (
 	plainTextPattern = `[^\x00-\x1f\x7f]{0,256}`
 )
 
-// settings are all settings that agents may set. Others are refused, placeholders of extensions included.
+// settings are the settings that agents may set. All others are refused, also placeholders of extensions.
 var settings = map[string]setting{
-	// how values are shown
+	// settings for how values are shown
 	"datestyle":          allowing(`[a-z, ]{0,40}`),
 	"intervalstyle":      allowing(`postgres|postgres_verbose|sql_standard|iso_8601`),
 	"timezone":           allowing(`[a-z0-9_/+\-:<>,. ]{0,64}`),
 	"extra_float_digits": allowing(`-?[0-9]{1,2}`),
 	"bytea_output":       allowing(`hex|escape`),
 	"xmlbinary":          allowing(`base64|hex`),
-	// how long things may take
+	// settings for how long commands may take
 	"statement_timeout":                   allowing(durationPattern),
 	"lock_timeout":                        allowing(durationPattern),
 	"idle_in_transaction_session_timeout": allowing(durationPattern),
 	"idle_session_timeout":                allowing(durationPattern),
-	// of 17; the policy's limit of that name is the proxy's own
+	// the setting exists since PostgreSQL 17; the policy's limit with that name is the proxy's own
 	"transaction_timeout": allowing(durationPattern),
-	// transactions
+	// settings for transactions
 	"default_transaction_read_only":  allowing(booleanPattern),
 	"transaction_read_only":          allowing(booleanPattern),
 	"default_transaction_deferrable": allowing(booleanPattern),
 	"transaction_deferrable":         allowing(booleanPattern),
 	"default_transaction_isolation":  allowing(isolationPattern),
 	"transaction_isolation":          allowing(isolationPattern),
-	// the session
-	"application_name": allowing(`(?s:[^\x00]{0,1000})`), // PostgreSQL shortens it, and replaces what is not printable
-	"pgconsent.reason": allowing(plainTextPattern),       // why grants change, for the audit
+	// settings for the session
+	// PostgreSQL shortens the name, and replaces characters that are not printable
+	"application_name": allowing(`(?s:[^\x00]{0,1000})`),
+	"pgconsent.reason": allowing(plainTextPattern), // the reason for which grants change, for the audit
 	"client_min_messages": allowing(`notice|warning|error`).
 		withHint("notice, warning or error: lower levels print the rewritten statement and more."),
-	// plans and searches
+	// settings for plans and searches
 	"jit":                               allowing(booleanPattern),
 	"geqo":                              allowing(booleanPattern),
 	"plan_cache_mode":                   allowing(`auto|force_generic_plan|force_custom_plan`),
@@ -94,14 +95,14 @@ var settings = map[string]setting{
 	"row_security":                pinnedSetting("on", "true", "yes", "1"),
 	"transform_null_equals":       pinnedSetting("off", "false", "no", "0"),
 	"array_nulls":                 pinnedSetting("on", "true", "yes", "1"),
-	// with another value searches end before they have found enough, or out of order
+	// with another value, searches end before they have found enough rows, or out of order
 	"hnsw.iterative_scan":      pinnedSetting("strict_order"),
 	"ivfflat.iterative_scan":   pinnedSetting("relaxed_order"),
 	"role":                     pinnedSetting("none"),
 	"session_replication_role": pinnedSetting("origin"),
 }
 
-// visibleSettings are what agents may see besides the settings that they may set.
+// visibleSettings are the settings that agents may see but not set.
 var visibleSettings = map[string]bool{
 	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true,
 	"is_superuser":   true,
@@ -109,13 +110,13 @@ var visibleSettings = map[string]bool{
 	"block_size": true,
 	"lc_collate": true, "lc_ctype": true, "lc_messages": true, "lc_monetary": true, "lc_numeric": true, "lc_time": true,
 	"session_authorization": true, "default_tablespace": true, "debug_assertions": true,
-	// drivers ask for these to tell servers apart
+	// drivers ask for these settings to tell servers apart
 	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true,
 }
 
-// CheckSetting checks all settings, wherever a value comes from: where is "startup", "options" or "set". It returns the
-// value to forward. keep is false for a pinned setting with its pinned value: it is accepted, and left out of what goes
-// upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
+// CheckSetting checks the value of a setting, wherever the value comes from: where is "startup", "options" or "set". It
+// returns the value to forward. keep is false for a pinned setting with its pinned value: it is accepted, and left out
+// of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
 // claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: the database
 // decides whether it is valid.
@@ -140,7 +141,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 			return "", false, encodingError()
 		}
 		is := s.pinnedValue
-		if name == "search_path" && where == "set" { // the proxy checks a startup message before the log-in
+		if name == "search_path" && where == "set" { // the proxy checks a startup message before the user has logged in
 			is = pathText(searchPath)
 		}
 		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
@@ -158,7 +159,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	return value, true, nil
 }
 
-// claimPattern matches a value without control characters.
+// claimPattern matches the value of a claim: a text without control characters.
 var claimPattern = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 func notSettableError(name string) *sqlstate.Error {
@@ -200,8 +201,8 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	return nil
 }
 
-// listSetting tells whether PostgreSQL quotes each item of a SET of this setting.
-func listSetting(name string) bool { return strings.EqualFold(name, "search_path") }
+// isListSetting tells whether PostgreSQL quotes each item in a SET of this setting.
+func isListSetting(name string) bool { return strings.EqualFold(name, "search_path") }
 
 // clientEncoding is the setting that says in which encoding clients send texts and get them. It is UTF8 for all agents:
 // see docs/decisions/0101.
@@ -231,8 +232,8 @@ func encodingError() *sqlstate.Error {
 
 func isBoolean(value string) bool { return settings["jit"].value.MatchString(value) }
 
-// isSearchPath tells whether value is the pinned path, with or without pg_catalog in front. A schema that is named
-// again changes nothing.
+// isSearchPath tells whether a value is the pinned path, with or without pg_catalog in front. A schema that is named
+// twice changes nothing.
 func isSearchPath(value string, searchPath []string) bool {
 	path, ok := splitIdentifiers(value)
 	if !ok {
@@ -250,7 +251,7 @@ func isSearchPath(value string, searchPath []string) bool {
 	return slices.Equal(once, searchPath)
 }
 
-// pathText is a search path as SET takes it.
+// pathText returns a search path as the value of SET.
 func pathText(path []string) string {
 	if len(path) == 0 {
 		return "''"
@@ -262,7 +263,7 @@ func pathText(path []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// splitIdentifiers reads a list of names as PostgreSQL does: unquoted ones in lower case.
+// splitIdentifiers splits a list of names as PostgreSQL does, with unquoted names in lower case.
 func splitIdentifiers(list string) ([]string, bool) {
 	var out []string
 	rest := strings.TrimSpace(list)

@@ -130,7 +130,7 @@ func TestSearchPathOfTheHint(t *testing.T) {
 // What is set for statements that get a hardened plan is shown to nobody, however it is asked for and whether or not
 // agents may set it themselves.
 func TestSettingsOfHardenedPlansAreNotShown(t *testing.T) {
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	if len(verdict.HardenedPlanSettings) < 3 {
 		t.Fatalf("%q", verdict.HardenedPlanSettings)
 	}

@@ -63,7 +63,7 @@ CREATE FUNCTION public.set_apart(strict boolean, who integer) RETURNS text LANGU
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		result, refused := New(snap, pol, RLS).Rewrite(c.sql, false)
+		result, refused := New(snap, pol, RowSecurityMode).Rewrite(c.sql, false)
 		got := result.Text
 		if refused != nil {
 			got = refused.Message + " " + refused.Hint

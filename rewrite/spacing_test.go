@@ -4,7 +4,7 @@ import "testing"
 
 // Names in quotes need no spaces around them; what stands for them does.
 func TestNamesWithoutSpaces(t *testing.T) {
-	for _, mode := range []Mode{RLS, Auto, Both} {
+	for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 		r := rewriter(t, mode)
 		for _, sql := range []string{
 			`INSERT INTO"drafts"("title")VALUES('a')RETURNING"title"`, `UPDATE"drafts"SET"title"='a'WHERE"title"='b'`,

@@ -41,7 +41,7 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, pol, Both)
+	r := New(snap, pol, InjectedMode)
 	for _, f := range catalog.ShadowFunctions() {
 		if !slices.Contains(names, f.Name) || !snap.HasCatalogFunction(f.Name) {
 			continue

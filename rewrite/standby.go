@@ -12,15 +12,15 @@ import (
 //
 // the client takes NULL for the number of a transaction, as DataGrip does, and gets it: see standbyFallback.
 func (w *walker) caseExpr(c *sqltext.CaseExpr) {
-	w.saw("CaseExpr")
+	w.countNode("CaseExpr")
 	if c.Arg != nil {
-		w.equality()
+		w.checkEquality()
 	}
-	w.expr(c.Arg)
+	w.visitExpr(c.Arg)
 	w.exprs(c.Args)
 	outside := w.nullOnStandby
 	w.nullOnStandby = outside || isNullOnStandby(c)
-	w.expr(c.Defresult)
+	w.visitExpr(c.Defresult)
 	w.nullOnStandby = outside
 }
 

@@ -57,7 +57,7 @@ func (w *walker) replaceColumn(n *sqltext.Node, target *sqltext.ResTarget, colum
 	if constant == nil {
 		return false
 	}
-	w.saw("ColumnRef")
+	w.countNode("ColumnRef")
 	named := target != nil && target.Name == ""
 	if named {
 		text += " AS " + column

@@ -7,13 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A contract may allow named statements only. A statement is one of them if it has the same tokens: the same words,
-// names and constants in the same order. Where the template has a parameter, it may have a parameter or a constant.
+// A contract may allow named statements only. A statement is one of them if it consists of the same tokens: the same
+// words, names and constants in the same order. Where the named statement has a parameter, the statement may have a
+// parameter or a constant.
 
 // template is a named statement of the policy.
 type template struct {
 	text  string
-	shape []string // token by token; a parameter is "$"
+	shape []string // the tokens in order; a parameter is "$"
 }
 
 const anyValue = "$"
@@ -28,7 +29,7 @@ func readTemplates(texts []string) []template {
 	return out
 }
 
-// tokensBeforeEnd is the number of tokens before semicolons at the end.
+// tokensBeforeEnd returns the number of tokens without semicolons at the end.
 func tokensBeforeEnd(source *sqltext.Source) int {
 	n := len(source.Tokens)
 	for n > 0 && source.Tokens[n-1].Kind == sqltext.Semicolon {
@@ -53,14 +54,14 @@ func shapeOf(source *sqltext.Source, n int) []string {
 	return out
 }
 
-// templatesOf returns the templates that the one statement of the text matches, or the statement that it prepares or
-// opens a cursor for.
+// templatesOf returns the texts of the named statements that a text with a single statement matches. For PREPARE and
+// DECLARE, the statement inside is compared.
 func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 	if len(w.templates) == 0 {
 		return nil
 	}
 	n := tokensBeforeEnd(w.source)
-	first := w.bodyOf(stmt, n)
+	first := w.queryStart(stmt, n)
 	if first < 0 {
 		return nil
 	}
@@ -86,8 +87,9 @@ func (w *walker) templatesOf(stmt *sqltext.Node) []string {
 	return out
 }
 
-// bodyOf is the token at which the query begins: behind PREPARE name (types) AS, and DECLARE name … CURSOR … FOR.
-func (w *walker) bodyOf(stmt *sqltext.Node, n int) int {
+// queryStart returns the index of the token at which the query begins: behind PREPARE name (types) AS, or DECLARE name
+// … CURSOR … FOR.
+func (w *walker) queryStart(stmt *sqltext.Node, n int) int {
 	word := ""
 	switch {
 	case stmt.GetPrepareStmt() != nil:

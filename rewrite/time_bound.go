@@ -9,18 +9,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many queries select the last week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a timestamp
-// with time zone with one without. PostgreSQL takes such operators for leaky, so that they use no index under row
-// security. They convert the one without time zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c and
-// date.c), as a cast does. The only difference: the cast fails for values that the other type cannot hold, and the
+// Many queries select the rows of the last week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a
+// timestamp with time zone with one without. PostgreSQL takes such operators for leaky, so that they use no index under
+// row security. They convert the one without time zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c
+// and date.c), as a cast does. The only difference: the cast fails for values that the other type cannot hold, and the
 // operator does not. The bounds here are not near those limits.
 
-// timeBounds casts the operands of comparisons with indexed columns to the columns' types, where that means the same.
-// It casts in conditions only, because an expression of GROUP BY must equal other expressions of the text.
-func (w *walker) timeBounds(condition *sqltext.Node) {
+// castTimeBounds casts operands that a condition compares with indexed columns to the types of the columns, if that
+// means the same. It changes conditions only, because an expression of GROUP BY must equal other expressions of the
+// text.
+func (w *walker) castTimeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
-			w.timeBounds(arg)
+			w.castTimeBounds(arg)
 		}
 	}
 	x := condition.GetAExpr()
@@ -28,24 +29,24 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 	if w.refused != nil || w.repeated || column == nil || len(x.Name) != 1 {
 		return
 	}
-	switch name := lastName(x.Name); {
+	switch name := lastNamePart(x.Name); {
 	case x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"=", "<", "<=", ">", ">="}, name):
 		at := w.source.At(x.Location)
 		w.noteTimeWindow(condition, column, name, x.Rexpr)
-		w.timeBound(column, x.Rexpr, at+1, func(n *sqltext.Node) { x.Rexpr = n })
+		w.castTimeBound(column, x.Rexpr, at+1, func(n *sqltext.Node) { x.Rexpr = n })
 	case x.Kind == sqltext.AEXPR_BETWEEN && len(x.Rexpr.GetList().GetItems()) == 2:
 		items, at := x.Rexpr.GetList().Items, w.source.At(x.Location)
 		w.noteTimeWindow(condition, column, "BETWEEN", items...)
-		end := w.timeBound(column, items[0], at+1, func(n *sqltext.Node) { items[0] = n })
+		end := w.castTimeBound(column, items[0], at+1, func(n *sqltext.Node) { items[0] = n })
 		if end > 0 {
-			w.timeBound(column, items[1], end+1, func(n *sqltext.Node) { items[1] = n })
+			w.castTimeBound(column, items[1], end+1, func(n *sqltext.Node) { items[1] = n })
 		}
 	}
 }
 
-// timeBound casts one bound, whose text begins at a token, and returns the token after the bound; 0: the token begins
-// no bound.
-func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
+// castTimeBound casts one bound, whose text begins at a token, and returns the token after the bound; 0: no bound
+// begins there.
+func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
 	relation, stored := w.storedColumn(column)
 	if stored == nil || !slices.ContainsFunc(relation.Indexes,
 		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
@@ -53,7 +54,7 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 	}
 	bound, ok := w.timeBoundOf(n)
 	to := map[uint32]string{1184: "timestamptz", 1114: "timestamp"}[stored.TypeOID]
-	if !ok || to == "" || stored.TypeOID == 1114 && bound.result() != "date" {
+	if !ok || to == "" || stored.TypeOID == 1114 && bound.typeName() != "date" {
 		return 0
 	}
 	open, last, ok := w.timeBoundTokens(bound, first)
@@ -78,21 +79,22 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 	return last + 1
 }
 
-// nearTime is a time in the middle of the calendar: today, or a written day or time, shifted by days or an interval.
+// nearTime is a time that lies far from both ends of the calendar: today, or a written day or time, plus or minus days
+// or an interval.
 type nearTime struct {
-	from  string // "current_date", "date" or "timestamp"
-	shift string // "", "days" or "span"
+	base  string // the base of the time: "current_date", "date" or "timestamp"
+	shift string // what is added: "", "days" or "span"
 }
 
-// result is its type.
-func (b nearTime) result() string {
+// typeName returns the type of the time.
+func (b nearTime) typeName() string {
 	switch {
 	case b.shift == "span":
 		return "timestamp"
-	case b.from == "current_date":
+	case b.base == "current_date":
 		return "date"
 	}
-	return b.from
+	return b.base
 }
 
 var (
@@ -100,10 +102,10 @@ var (
 	timestampPattern = regexp.MustCompile(`^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$`)
 )
 
-// timeBoundOf tells whether an expression is such a time.
+// timeBoundOf returns the nearTime that an expression is; ok is false if it is none.
 func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 	if x := n.GetAExpr(); x != nil {
-		name := lastName(x.Name)
+		name := lastNamePart(x.Name)
 		if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || name != "+" && name != "-" || x.Lexpr == nil {
 			return b, false
 		}
@@ -112,43 +114,43 @@ func (w *walker) timeBoundOf(n *sqltext.Node) (b nearTime, ok bool) {
 		}
 		if days := x.Rexpr.GetAConst().GetIval(); days != nil {
 			b.shift = "days"
-			return b, b.from != "timestamp" && 0 <= days.Ival && days.Ival <= maxDays
+			return b, b.base != "timestamp" && 0 <= days.Ival && days.Ival <= maxDays
 		}
 		b.shift = "span"
 		length, is := w.castConstant(x.Rexpr, "interval")
 		return b, is && intervalPattern.MatchString(length)
 	}
 	if v := n.GetSqlvalueFunction(); v != nil {
-		b.from = "current_date"
+		b.base = "current_date"
 		return b, v.Op == sqltext.SVFOP_CURRENT_DATE
 	}
 	if text, is := w.castConstant(n, "date"); is {
-		b.from = "date"
+		b.base = "date"
 		return b, datePattern.MatchString(text)
 	}
 	text, is := w.castConstant(n, "timestamp")
-	b.from = "timestamp"
+	b.base = "timestamp"
 	return b, is && timestampPattern.MatchString(text)
 }
 
-// castConstant is the text of a constant that is cast to a type of PostgreSQL.
+// castConstant returns the text of a constant that is cast to the named type of PostgreSQL.
 func (w *walker) castConstant(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
-	if c.GetArg().GetAConst().GetSval() == nil || !w.isOwnType(c.TypeName, of) {
+	if c.GetArg().GetAConst().GetSval() == nil || !w.isCatalogType(c.TypeName, of) {
 		return "", false
 	}
 	return c.Arg.GetAConst().GetSval().Sval, true
 }
 
-// isOwnType tells whether a type is the one of that name of PostgreSQL, without modifiers.
-func (w *walker) isOwnType(t *sqltext.TypeName, name string) bool {
+// isCatalogType tells whether a type is PostgreSQL's type of that name, without modifiers.
+func (w *walker) isCatalogType(t *sqltext.TypeName, name string) bool {
 	schema, written, ok := qualifiedName(t.GetNames())
 	return ok && written == name && len(t.Typmods) == 0 && len(t.ArrayBounds) == 0 && !t.Setof && !t.PctType &&
 		(schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", name)) == 1)
 }
 
-// timeBoundTokens finds the tokens of a bound, the first of which is given. open tells that parentheses stand around
-// it. It does not find bounds that are written in another way.
+// timeBoundTokens finds the last token of a bound that begins at the given token. open tells whether parentheses stand
+// around the bound. ok is false if the bound is written in a way that it does not know.
 func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {
@@ -157,7 +159,7 @@ func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok
 		}
 		return strings.ToLower(w.source.Text[w.source.Tokens[k].Start:w.source.Tokens[k].End])
 	}
-	constant := func(of string) bool { // DATE '…' and '…'::date
+	constant := func(of string) bool { // the constant is DATE '…' or '…'::date
 		switch {
 		case word(i) == of && w.source.Kind(i+1) == sqltext.Sconst:
 			i += 2
@@ -171,12 +173,12 @@ func (w *walker) timeBoundTokens(b nearTime, first int) (open bool, last int, ok
 	for ; w.source.Kind(i) == sqltext.OpenParen; i++ {
 		depth++
 	}
-	if b.from == "current_date" {
+	if b.base == "current_date" {
 		if word(i) != "current_date" {
 			return false, 0, false
 		}
 		i++
-	} else if !constant(b.from) {
+	} else if !constant(b.base) {
 		return false, 0, false
 	}
 	if b.shift != "" {

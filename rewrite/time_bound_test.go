@@ -13,7 +13,7 @@ import (
 // and nowhere else.
 func TestTimeBounds(t *testing.T) {
 	tier.All(t)
-	r, conn := altered(t, RLS,
+	r, conn := altered(t, RowSecurityMode,
 		`ALTER TABLE memories ADD at timestamptz, ADD local timestamp, ADD day date, ADD loose timestamptz, ADD n int, ADD date_of text;
 			CREATE INDEX ON memories (at); CREATE INDEX ON memories (n, local); CREATE INDEX ON memories (day)`)
 	for condition, want := range map[string]string{
@@ -80,7 +80,7 @@ func TestTimeBounds(t *testing.T) {
 			t.Errorf("%s becomes %s", sql, result.Text)
 		}
 	}
-	if r, _ := altered(t, RLS, "ALTER TABLE memories ADD at timestamptz; CREATE INDEX ON memories (at); CREATE DOMAIN date AS text"); true {
+	if r, _ := altered(t, RowSecurityMode, "ALTER TABLE memories ADD at timestamptz; CREATE INDEX ON memories (at); CREATE DOMAIN date AS text"); true {
 		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE at >= date '2024-01-01' - 1",
 			false); refused == nil && strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("a date of the owner's: %s", result.Text)
@@ -99,12 +99,12 @@ func TestTimeBounds(t *testing.T) {
 		"DELETE FROM drafts d WHERE d.made < date '2024-01-01'":                                  "d.made < date '2024-01-01'::pg_catalog.timestamptz",
 		"SELECT 1 FROM notes n LEFT JOIN drafts d ON d.note_id = n.id AND d.made = CURRENT_DATE": "d.made = CURRENT_DATE::pg_catalog.timestamptz",
 	} {
-		r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "CREATE INDEX ON drafts (made)")
+		r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "CREATE INDEX ON drafts (made)")
 		if result, refused := r.Rewrite(sql, false); refused != nil || !strings.Contains(result.Text, want) {
 			t.Errorf("%s: %v, %s", sql, refused, result.Text)
 		}
 	}
-	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
+	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
 	if result, refused := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1",
 		false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 		t.Errorf("a masked column: %v, %s", refused, result.Text)
@@ -142,7 +142,7 @@ func TestTimeBounds(t *testing.T) {
 // holds wherever the condition does, in every zone and where the clock is turned.
 func TestTimeWindows(t *testing.T) {
 	tier.All(t)
-	r, conn := altered(t, RLS, `ALTER TABLE memories ADD local timestamp, ADD loose timestamp; CREATE INDEX ON memories (local)`)
+	r, conn := altered(t, RowSecurityMode, `ALTER TABLE memories ADD local timestamp, ADD loose timestamp; CREATE INDEX ON memories (local)`)
 	const end = " OPERATOR(pg_catalog.+) '2 days'::pg_catalog.interval) AND "
 	bounds := map[string]string{ // with what the window has of them
 		"now()":             "(pg_catalog.now())::",
@@ -189,7 +189,7 @@ func TestTimeWindows(t *testing.T) {
 			t.Errorf("%s: %v, %s", condition, refused, result.Text)
 		}
 	}
-	if r, _ := altered(t, RLS, `ALTER TABLE memories ADD local timestamp; CREATE INDEX ON memories (local);
+	if r, _ := altered(t, RowSecurityMode, `ALTER TABLE memories ADD local timestamp; CREATE INDEX ON memories (local);
 		CREATE FUNCTION now(int DEFAULT 1) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'`); true {
 		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE local >= now()", false); refused == nil && strings.Contains(result.Text, "2 days") {
 			t.Errorf("a function of the owner's: %s", result.Text)

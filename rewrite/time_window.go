@@ -8,23 +8,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column of type timestamp beside a time with a zone, as in `created >= now() - interval '7 days'`, is converted
-// itself, which no index serves and row security puts off. No cast of the other side means the same where clocks are
-// turned. So the rewriter adds a condition that an index serves, wide enough for every zone:
+// A column of type timestamp beside a time with a zone, as in `created >= now() - interval '7 days'`, is itself
+// converted to the type with a zone. No index serves the converted column, and row security delays the comparison. No
+// cast of the other side means the same where clocks are turned. So the rewriter adds a condition that an index serves,
+// wide enough for every zone:
 //
-//	created >= (now() - interval '7 days')::timestamp - '2 days'::interval AND created >= now() - interval '7 days'
+// 	created >= (now() - interval '7 days')::timestamp - '2 days'::interval AND created >= now() - interval '7 days'
 //
 // A zone's offsets from UTC differ by less than two days, so the added condition holds wherever the other does.
 
-// timeWindow is such a condition, to be put in front of another.
+// timeWindow is a condition that is added in front of another one, which it follows from.
 type timeWindow struct {
-	at   int32 // the byte where the other begins
-	sql  string
-	node *sqltext.Node
-	of   *sqltext.Node // the other
+	at        int32  // the byte at which the other condition begins
+	sql       string // the text of the added condition
+	node      *sqltext.Node
+	condition *sqltext.Node // the other condition
 }
 
-// noteTimeWindow notes the window of a comparison of an indexed column with a time near today.
+// noteTimeWindow notes the added condition for a comparison of an indexed column with a time near today.
 func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnRef, operator string, bounds ...*sqltext.Node) {
 	relation, stored := w.storedColumn(column)
 	if stored == nil || stored.TypeOID != 1114 || !slices.ContainsFunc(relation.Indexes,
@@ -55,7 +56,7 @@ func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnR
 		add(">=", "-", bounds[0])
 	case "<", "<=":
 		add("<=", "+", bounds[0])
-	default: // =, BETWEEN
+	default: // the operator is = or BETWEEN
 		add(">=", "-", bounds[0])
 		add("<=", "+", bounds[len(bounds)-1])
 	}
@@ -64,27 +65,28 @@ func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnR
 	if conditions == "" || node == nil || at < 0 {
 		return
 	}
-	w.timeWindows = append(w.timeWindows, timeWindow{at: w.source.Tokens[at].Start, sql: conditions, node: node, of: condition})
+	w.timeWindows = append(w.timeWindows, timeWindow{at: w.source.Tokens[at].Start, sql: conditions, node: node,
+		condition: condition})
 }
 
-// addTimeWindows makes the edits.
+// addTimeWindows writes the noted conditions into the text.
 func (w *walker) addTimeWindows() {
 	for _, window := range w.timeWindows {
 		w.replace(window.at, window.at, window.sql+" AND ", func() {
-			window.of.Node = &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{Boolop: sqltext.AND_EXPR,
-				Args: []*sqltext.Node{window.node, {Node: window.of.Node}}}}
+			window.condition.Node = &sqltext.Node_BoolExpr{BoolExpr: &sqltext.BoolExpr{Boolop: sqltext.AND_EXPR,
+				Args: []*sqltext.Node{window.node, {Node: window.condition.Node}}}}
 		})
 	}
 }
 
-// maxShifts bounds the shifts and functions of one time.
+// maxShifts bounds how many shifts and functions may be nested in one time.
 const maxShifts = 4
 
-// truncatedTo are units of date_trunc.
-var truncatedTo = []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"}
+// truncateUnits are the units of date_trunc that a time may use.
+var truncateUnits = []string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"}
 
-// nearZoned writes a time near today again, with PostgreSQL's own functions, and tells its type: "date", "timestamp" or
-// "timestamptz". Such an expression names no column, fails for no value and has one value in a statement.
+// nearZoned writes a time near today again, with PostgreSQL's own functions, and returns its type: "date", "timestamp"
+// or "timestamptz". The expression names no column, cannot fail, and has one value during a statement.
 func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok bool) {
 	if depth == 0 {
 		return "", "", false
@@ -106,7 +108,7 @@ func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok boo
 				return catalog.QuoteLiteral(text) + "::pg_catalog." + kind, kind, near
 			}
 		}
-		if inner, _, ok := w.nearZoned(x.TypeCast.Arg, depth-1); ok && w.isOwnType(x.TypeCast.TypeName, "date") {
+		if inner, _, ok := w.nearZoned(x.TypeCast.Arg, depth-1); ok && w.isCatalogType(x.TypeCast.TypeName, "date") {
 			return "(" + inner + ")::pg_catalog.date", "date", true
 		}
 	case *sqltext.Node_FuncCall:
@@ -115,9 +117,9 @@ func (w *walker) nearZoned(n *sqltext.Node, depth int) (sql, kind string, ok boo
 	return "", "", false
 }
 
-// shiftedTime is nearZoned for a time from which days or an interval are taken, or to which they are added.
+// shiftedTime is nearZoned for a time plus or minus days or an interval.
 func (w *walker) shiftedTime(x *sqltext.A_Expr, depth int) (sql, kind string, ok bool) {
-	operator := lastName(x.Name)
+	operator := lastNamePart(x.Name)
 	if x.Kind != sqltext.AEXPR_OP || len(x.Name) != 1 || operator != "+" && operator != "-" || x.Lexpr == nil {
 		return "", "", false
 	}
@@ -139,7 +141,7 @@ func (w *walker) shiftedTime(x *sqltext.A_Expr, depth int) (sql, kind string, ok
 	return sql + catalog.QuoteLiteral(length) + "::pg_catalog.interval", kind, true
 }
 
-// nearCall is nearZoned for now() and its like, and for date_trunc of a time.
+// nearCall is nearZoned for a call of now() or a similar function, or of date_trunc.
 func (w *walker) nearCall(f *sqltext.FuncCall, depth int) (sql, kind string, ok bool) {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok || schema != "pg_catalog" && (schema != "" || len(w.snap.FunctionsNamed("", name)) > 0) || f.Over != nil ||
@@ -152,10 +154,10 @@ func (w *walker) nearCall(f *sqltext.FuncCall, depth int) (sql, kind string, ok 
 	case name == "date_trunc" && len(f.Args) == 2:
 		unit, constant := constantString(f.Args[0])
 		inner, kind, ok := w.nearZoned(f.Args[1], depth-1)
-		if !ok || !constant || !slices.Contains(truncatedTo, unit) {
+		if !ok || !constant || !slices.Contains(truncateUnits, unit) {
 			return "", "", false
 		}
-		if kind == "date" { // PostgreSQL prefers timestamptz
+		if kind == "date" { // PostgreSQL prefers the type timestamptz
 			inner, kind = "("+inner+")::pg_catalog.timestamptz", "timestamptz"
 		}
 		return "pg_catalog.date_trunc(" + catalog.QuoteLiteral(unit) + ", " + inner + ")", kind, true

@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// CheckTimeout refuses a value of statement_timeout that is longer than most, or 0, which is without bound. most 0
-// allows all. [CheckSetting] must have allowed the value.
+// CheckTimeout refuses a value of statement_timeout that exceeds most, and 0, which means no bound. If most is 0, it
+// refuses nothing. [CheckSetting] must have allowed the value before.
 func CheckTimeout(name, value string, most time.Duration) *sqlstate.Error {
 	if most == 0 || !strings.EqualFold(name, "statement_timeout") {
 		return nil
 	}
-	if took, ok := milliseconds(value); ok && took >= 1 && took <= float64(most.Milliseconds()) {
+	if took, ok := parseMilliseconds(value); ok && took >= 1 && took <= float64(most.Milliseconds()) {
 		return nil
 	}
 	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonLimit,
@@ -24,8 +24,8 @@ func CheckTimeout(name, value string, most time.Duration) *sqlstate.Error {
 			"be without bound.")
 }
 
-// milliseconds reads a duration as PostgreSQL does, rounded to what it keeps.
-func milliseconds(value string) (float64, bool) {
+// parseMilliseconds reads a duration as PostgreSQL does, and rounds it to what PostgreSQL stores.
+func parseMilliseconds(value string) (float64, bool) {
 	value = strings.ToLower(strings.TrimSpace(value))
 	number := strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz ")
 	n, err := strconv.ParseFloat(number, 64)

@@ -30,7 +30,7 @@ func TestCheckTimeout(t *testing.T) {
 
 // Every way to say it in a statement is held to the bound; what lowers it, and what puts it back, is not in its way.
 func TestTimeoutsAreBounded(t *testing.T) {
-	rewriter(t, RLS)
+	rewriter(t, RowSecurityMode)
 	doc, err := policy.Parse("p.yaml",
 		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\nlimits: { "+
 			"statement_timeout: 90s }\ntables: { people: { rows: [ own: { column: user_id, is: user } ] } }\n"))
@@ -41,7 +41,7 @@ func TestTimeoutsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(fixture.snap, pol, RLS)
+	r := New(fixture.snap, pol, RowSecurityMode)
 	for sql, allowed := range map[string]bool{
 		"SET statement_timeout = 0": false, "SET LOCAL statement_timeout TO '2min'": false,
 		"SET SESSION Statement_Timeout = 90001": false, "SET \"statement_timeout\" = '91s'": false,

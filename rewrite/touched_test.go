@@ -88,7 +88,7 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 		}
 		return schema + "." + name
 	}
-	r := rewriter(t, Both)
+	r := rewriter(t, InjectedMode)
 	relations, columns, functions := 0, 0, 0
 	for _, q := range corpusQueries(t) {
 		result, refused := r.Rewrite(q.sql, true)

@@ -9,14 +9,14 @@ import (
 
 // transactionStmt visits BEGIN, COMMIT, ROLLBACK and savepoints.
 func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
-	w.saw("TransactionStmt")
+	w.countNode("TransactionStmt")
 	if t.Chain {
-		w.refuse(refusal("TransactionStmt.chain"))
+		w.refuse(refusalOf("TransactionStmt.chain"))
 	}
 	if t.Gid != "" {
-		w.refuse(refusal("TransactionStmt.gid"))
+		w.refuse(refusalOf("TransactionStmt.gid"))
 	}
-	keeps := w.transactionModes(t.Options)
+	keeps := w.checkTransactionModes(t.Options)
 	switch t.Kind {
 	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
 		return verdict.Effect{Kind: verdict.BeginsTx, SnapshotHold: keeps}
@@ -31,23 +31,24 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	case sqltext.TRANS_STMT_ROLLBACK_TO:
 		return verdict.Effect{Kind: verdict.RollsBackTo, Name: t.SavepointName}
 	case sqltext.TRANS_STMT_PREPARE, sqltext.TRANS_STMT_COMMIT_PREPARED, sqltext.TRANS_STMT_ROLLBACK_PREPARED:
-		w.refuse(refusal("TransactionStmt.gid"))
+		w.refuse(refusalOf("TransactionStmt.gid"))
 	default:
-		w.refuse(refusal("TransactionStmt.kind"))
+		w.refuse(refusalOf("TransactionStmt.kind"))
 	}
 	return verdict.Effect{}
 }
 
-// transactionModes checks ISOLATION LEVEL, READ ONLY and DEFERRABLE, and tells whether the level holds one snapshot.
-func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.SnapshotHold) {
+// checkTransactionModes checks ISOLATION LEVEL, READ ONLY and DEFERRABLE, and returns whether the level gives the whole
+// transaction one snapshot.
+func (w *walker) checkTransactionModes(options []*sqltext.Node) (keeps verdict.SnapshotHold) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" {
-			w.refuse(refusal("TransactionStmt.options"))
+			w.refuse(refusalOf("TransactionStmt.options"))
 			return verdict.HoldsNoSnapshot
 		}
-		w.saw("DefElem")
-		w.saw("A_Const")
+		w.countNode("DefElem")
+		w.countNode("A_Const")
 		c := d.GetArg().GetAConst()
 		switch d.Defname {
 		case "transaction_isolation":
@@ -56,14 +57,14 @@ func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Snapsh
 			case holdsSnapshot(level):
 				keeps = verdict.TransactionHoldsSnapshot
 			default:
-				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
+				w.refuseAt(refusalOf("TransactionStmt.options"), d.Location)
 			}
 		case "transaction_read_only", "transaction_deferrable":
 			if c == nil {
-				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
+				w.refuseAt(refusalOf("TransactionStmt.options"), d.Location)
 			}
 		default:
-			w.refuseAt(refusal("TransactionStmt.options"), d.Location)
+			w.refuseAt(refusalOf("TransactionStmt.options"), d.Location)
 		}
 	}
 	return keeps

@@ -8,16 +8,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// typeName visits a type. A type name stays as the agent wrote it. Nobody can put another type under that name: the
-// search path is pinned, and agents have neither CREATE nor TEMPORARY.
-func (w *walker) typeName(t *sqltext.TypeName) {
+// visitTypeName visits the name of a type, and leaves it as the agent wrote it. Nobody can put another type under that
+// name: the search path is pinned, and agents have neither CREATE nor TEMPORARY.
+func (w *walker) visitTypeName(t *sqltext.TypeName) {
 	if t == nil || w.refused != nil {
 		return
 	}
-	w.saw("TypeName")
+	w.countNode("TypeName")
 	w.exprs(t.Typmods)
 	if t.PctType || t.Setof {
-		w.refuseAt(refusal("TypeName.setof"), t.Location)
+		w.refuseAt(refusalOf("TypeName.setof"), t.Location)
 		return
 	}
 	schema, name, ok := qualifiedName(t.Names)
@@ -25,7 +25,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		w.collations["C"] = true
 	}
 	if !ok {
-		w.refuseAt(refusal("RangeVar.catalogname"), t.Location)
+		w.refuseAt(refusalOf("RangeVar.catalogname"), t.Location)
 		return
 	}
 	found := w.snap.TypesNamed(schema, name)
@@ -34,7 +34,7 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 		if relation, isRelation := w.snap.ResolveRelation(schema, name); isRelation {
 			table, listed := w.pol.Table(relation)
 			if listed && table.Columns == nil {
-				// The row type of a table of which agents see all columns.
+				// the name means the row type of a table of which agents see all columns
 				if r, _ := w.snap.Relation(relation); len(r.Waiting) > 0 && !w.isView {
 					w.refuseAt(waitingRefusal(relation), t.Location)
 					return
@@ -67,15 +67,15 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 	"domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
-// isKnownFunction tells whether a function may run that the text does not name: one of a known extension or of the
-// policy, or one that PostgreSQL made with a range type.
+// isKnownFunction tells whether PostgreSQL may run a function that the text does not name: a function of a known
+// extension or of the policy, or one that PostgreSQL made with a range type.
 func (w *walker) isKnownFunction(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
 	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
-// rowTypeRefusal tells why the row type of a relation is not available, or nil: a text can be cast to it, which checks
-// the domains of its columns.
+// rowTypeRefusal returns the reason why the row type of a relation is not available, or nil: casting a text to it
+// checks the domains of its columns.
 func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -91,7 +91,7 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	return nil
 }
 
-// checkInputType checks the type that pg_input_is_valid casts to: the last argument names it as text.
+// checkInputType checks the type to which pg_input_is_valid casts, which the last argument names as a text.
 func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 	var written string
 	constant := false
@@ -100,28 +100,29 @@ func (w *walker) checkInputType(name string, f *sqltext.FuncCall) {
 	}
 	t := parseType(written)
 	if !constant || t == nil {
-		w.refuseAt(unavailableFunction(name,
+		w.refuseAt(unavailableFunctionError(name,
 			"It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
 		return
 	}
 	if _, named, ok := qualifiedName(t.Names); ok && nameTypes[named] != nil {
-		w.refuseAt(unavailableFunction(name, "Whether a text is the name of something tells what there is."), f.Location)
+		w.refuseAt(unavailableFunctionError(name, "Whether a text is the name of something tells what there is."), f.Location)
 		return
 	}
-	check := newWalker(w.Rewriter, w.source) // the type is not in the tree of this statement: its nodes do not count
-	check.typeName(t)
+	// the type is not in the tree of this statement, so its nodes must not be counted
+	check := newWalker(w.Rewriter, w.source)
+	check.visitTypeName(t)
 	if check.refused != nil {
 		w.refuseAt(check.refused, f.Location)
 	}
 }
 
-// parseType reads the name of a type, or returns nil.
+// parseType parses the name of a type, or returns nil.
 func parseType(text string) *sqltext.TypeName {
 	tree, err := sqltext.Parse("SELECT NULL::" + text)
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
-	// Only a cast: another expression is no type to PostgreSQL.
+	// The text must be the type of a cast; PostgreSQL accepts no other expression as a type.
 	targets := tree.Stmts[0].GetStmt().GetSelectStmt().GetTargetList()
 	if len(targets) != 1 || targets[0].GetResTarget().GetName() != "" {
 		return nil
@@ -134,7 +135,7 @@ func parseType(text string) *sqltext.TypeName {
 	return t
 }
 
-// CheckType checks a type that is given by its OID: that of a parameter.
+// CheckType refuses a type, given by its OID, that agents may not use for a parameter.
 func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	t := snap.TypeByOID(oid)
 	if t == nil {
@@ -145,14 +146,14 @@ func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	return typeRefusal(snap, t)
 }
 
-// typeRefusal tells why a type is not available, or nil.
+// typeRefusal returns the reason why a type is not available, or nil.
 func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 	named := t
 	if element := snap.TypeByOID(t.Element); element != nil {
 		t = element
 	}
 	switch {
-	case t.Name.Schema == "pg_catalog": // only superusers make types there
+	case t.Name.Schema == "pg_catalog": // only superusers can create types in pg_catalog
 		switch c := typeList[catalogKey][t.Name.Name]; c.class {
 		case classAllow:
 			return nil

@@ -37,7 +37,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		if err != nil {
 			return nil, nil, err
 		}
-		warnings, err := policy.Lint(doc, snap, policy.LintContext{IsUnknownOperator: UnknownOperator})
+		warnings, err := policy.Lint(doc, snap, policy.LintContext{IsUnknownOperator: IsUnknownOperator})
 		return p, warnings, err
 	}
 	for more, want := range map[string]struct {
@@ -66,7 +66,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 				t.Errorf("%q: %q is said, or is not:\n%s", more, w, normalized)
 			}
 		}
-		for _, mode := range []Mode{RLS, Auto, Both} {
+		for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 			r := New(snap, p, mode)
 			for _, sql := range want.hasUnknownColumns {
 				if _, refused := r.Rewrite(sql, true); refused != nil {
@@ -104,7 +104,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		"SELECT id FROM books WHERE span @> span":                                   "books structured(id, span) out",
 		"SELECT id FROM books WHERE id OPERATOR(pg_catalog.=) 1":                    "books metadata(id) out",
 	} {
-		result, refused := New(snap, likely, RLS).Rewrite(sql, false)
+		result, refused := New(snap, likely, RowSecurityMode).Rewrite(sql, false)
 		if refused != nil {
 			t.Errorf("%s: %v", sql, refused)
 		} else if got := oneLine(result.Accesses); got != want {
@@ -122,7 +122,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 	if with.Version() == without.Version() {
 		t.Error("the version does not say whose operators agents may use")
 	}
-	if !UnknownOperator(&catalog.Operator{}) {
+	if !IsUnknownOperator(&catalog.Operator{}) {
 		t.Error("an operator of nobody's is known")
 	}
 }

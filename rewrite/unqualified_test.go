@@ -10,7 +10,7 @@ import (
 // A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the
 // table's where nothing else in sight has the table's name.
 func TestSchemaBeforeColumns(t *testing.T) {
-	r, _ := altered(t, Auto, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
+	r, _ := altered(t, AutoMode, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())
 	for sql, want := range map[string]string{
 		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:     "signed",
@@ -42,7 +42,7 @@ func TestSchemaBeforeColumns(t *testing.T) {
 
 // The table's name then stands first: it may be any word, glued to what is before it, and behind a comment.
 func TestSchemaIsTakenAwayWhole(t *testing.T) {
-	r, _ := altered(t, Auto,
+	r, _ := altered(t, AutoMode,
 		`CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories;
 			CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
 	r = r.WithSizes(sizes())

@@ -2,20 +2,20 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// updateStmt visits UPDATE and returns the names of the columns that it returns, or nil.
+// updateStmt visits UPDATE and returns the names of its result columns, or nil if there are none.
 func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {
-	w.saw("UpdateStmt")
+	w.countNode("UpdateStmt")
 	return w.withScope(s.WithClause, func(own *scope) map[string]bool {
-		t := w.target(s.Relation, "UPDATE")
+		t := w.visitTarget(s.Relation, "UPDATE")
 		if t == nil {
 			return nil
 		}
 		own.add(t.item)
 		for _, n := range s.FromClause {
-			w.fromItem(n, own, nil, mayInject)
+			w.visitFromItem(n, own, nil, mayInject)
 		}
-		w.setList(t, s.TargetList)
-		w.where(s.WhereClause)
-		return w.returning(&s.ReturningList)
+		w.visitSetList(t, s.TargetList)
+		w.visitWhere(s.WhereClause)
+		return w.visitReturning(&s.ReturningList)
 	})
 }

@@ -12,14 +12,15 @@ import (
 )
 
 // A column that a table has got since pgconsent migrate does not exist for agents, although the table has it. A
-// statement that names its columns, and no such one, stays as it is. Others read a sub-select of the known columns, or
-// get these in place of their *. Our views have no such column. See docs/decisions/0088-new-columns-wait.md.
+// statement that names all its columns, and no waiting one, stays as it is. Other statements read a sub-select of the
+// known columns, or get the known columns in place of their *. The views of pgconsent have no waiting column. See
+// docs/decisions/0088-new-columns-wait.md.
 
 // targetStar is a * in a target list.
 type targetStar struct {
 	targets  *[]*sqltext.Node
 	column   *sqltext.ColumnRef
-	item     *fromItem // nil: it means several items, or it is not known which
+	item     *fromItem // the item that the star means; nil: several items, or it is not known which
 	repeated bool
 }
 
@@ -42,7 +43,7 @@ func (w *walker) readsWaitingColumn(ref *reference) bool {
 		(ref.allColumns || slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.columnNames[name] }))
 }
 
-// hideWaiting keeps a statement from the waiting columns of a table. inner is what replaces the table.
+// hideWaiting keeps a statement from reading the waiting columns of a table. inner is the text that replaces the table.
 func (w *walker) hideWaiting(ref *reference, inner string) {
 	switch {
 	case ref.copyStmt != nil && len(ref.copyStmt.Attlist) == 0 && inner == ref.name.SQL():
@@ -58,7 +59,7 @@ func (w *walker) hideWaiting(ref *reference, inner string) {
 	}
 }
 
-// columnReasons are the reasons not to inject that concern the columns of a relation only.
+// columnReasons are the reasons against a subquery that concern only the columns of a relation.
 var columnReasons = []notInjectedReason{mayInject, writesOrLocks, columnAliases, wholeRowReference,
 	schemaQualifiedColumn, unsignedText}
 
@@ -68,7 +69,7 @@ func waitingRefusal(name catalog.Name) *sqlstate.Error {
 		WithHint("Name the columns in place of *, or in place of the row. Or the owner of the database runs pgconsent migrate.")
 }
 
-// knownColumns is the sub-select of the known columns. If inner is a sub-select already, it is inner with these
+// knownColumns returns a sub-select of the known columns. If inner is a sub-select already, it returns inner with these
 // columns.
 func (w *walker) knownColumns(ref *reference, inner string) string {
 	columns := make([]string, len(ref.relation.Columns))
@@ -82,10 +83,11 @@ func (w *walker) knownColumns(ref *reference, inner string) string {
 	return "(SELECT " + list + " FROM " + inner + ")"
 }
 
-// everyColumn is how the sub-select of a table's visible rows begins.
+// everyColumn is the beginning of the sub-select that returns a table's visible rows.
 const everyColumn = "(SELECT * FROM "
 
-// replaceBySubselect puts a sub-select in the place of a name. fence adds OFFSET 0, behind which no index sorts rows.
+// replaceBySubselect replaces a relation's name with a sub-select. fence adds OFFSET 0, through which no index can sort
+// the rows.
 func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 	if fence {
 		text = strings.TrimSuffix(text, ")") + " OFFSET 0)"
@@ -108,7 +110,7 @@ func (w *walker) replaceBySubselect(ref *reference, text string, fence bool) {
 	})
 }
 
-// expandStars writes the known columns of a table in the place of each * that reads it. It is false where the statement
+// expandStars replaces each * that reads a table with the table's known columns. The result is false if the statement
 // reads the row in another way, or names a waiting column.
 func (w *walker) expandStars(ref *reference) bool {
 	if ref.rowType || ref.copyStmt != nil || ref.repeated || len(ref.relation.Columns) == 0 ||
@@ -130,7 +132,7 @@ func (w *walker) expandStars(ref *reference) bool {
 
 func (w *walker) expandStar(s targetStar, ref *reference) bool {
 	first := w.source.At(s.column.Location)
-	last := first + 2*(len(s.column.Fields)-1) // name . *
+	last := first + 2*(len(s.column.Fields)-1) // the star is written as name . *
 	if first < 0 || w.source.Kind(last) != sqltext.Star {
 		return false
 	}

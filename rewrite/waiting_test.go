@@ -9,7 +9,7 @@ import (
 // What becomes of statements about a table that has a column which waits for pgconsent migrate: those that may come
 // upon it read the others by name, or are refused; all others stay as they are.
 func TestColumnsThatWait(t *testing.T) {
-	rewriter(t, RLS)
+	rewriter(t, RowSecurityMode)
 	table, _ := fixture.snap.ResolveRelation("", "people")
 	people, _ := fixture.snap.Relation(table)
 	snap, _ := fixture.snap.Without(map[uint32][]string{people.OID: {"created_at"}})
@@ -17,7 +17,7 @@ func TestColumnsThatWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestColumnsThatWait(t *testing.T) {
 		{"SELECT NULL::people", "55000"},
 		{"SELECT * FROM ONLY people, memories", "55000"},
 	} {
-		result, refused := New(snap, pol, RLS).Rewrite(c.sql, false)
+		result, refused := New(snap, pol, RowSecurityMode).Rewrite(c.sql, false)
 		got := result.Text
 		if refused != nil {
 			got = string(refused.Code)

@@ -7,61 +7,62 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// walker visits the statements of one text. The first refusal stays; after it the walk's other results do not count.
+// walker visits the statements of one text. It records the first refusal; after one, its other results do not count.
 type walker struct {
 	*Rewriter
 	source         *sqltext.Source
 	refused        *sqlstate.Error
-	relationOfView map[catalog.Name]catalog.Name // the relations that views replace in the text
+	relationOfView map[catalog.Name]catalog.Name // the relations that views of pgconsent replace in the text
 
-	scope *scope    // the FROM items in sight
-	ctes  *cteFrame // the WITH queries in sight
+	scope *scope    // the FROM items that the visited expression can name
+	ctes  *cteFrame // the WITH queries that the visited expression can name
 
-	nodeCounts map[string]int // visited nodes of each kind, for checkNodeCounts
+	nodeCounts map[string]int // the number of visited nodes of each kind, for checkNodeCounts
 	references []*reference
-	mayFail    bool // its plans are hardened: see findFences
-	// of a fenced statement on the signed path: which conditions are below OFFSET 0; else nil
+	mayFail    bool // the plans are hardened, since the statement may fail: see findFences
+	// which conditions of a fenced statement on the signed path stand below OFFSET 0; nil: the statement is not fenced
 	belowFence []bool
-	// tables that a distance may sort, where an approximate index may be used
-	fencedTables       map[*sqltext.RangeVar]bool
-	firstReferences    []int                            // the first reference of each statement
-	keyLookups         map[*sqltext.RangeVar]*keyLookup // the mentions of tables whose key the statement fixes
-	edits              []edit
-	stars              []targetStar
-	qualifiedColumns   []qualifiedColumn // references schema.table.column, see unqualifyColumns
-	functions          map[string]bool   // called functions, qualified
-	timeWindows        []timeWindow
-	cheapConditions    []cheapConditions
-	keySearches        []keySearch     // searches whose rows are found by key
-	searchLeakCheck    *leakChecker    // the leak check of their conditions
-	columnNames        map[string]bool // last parts of all column references: the columns that may be read
+	// the tables whose rows a distance may sort, and for which an approximate index may be used
+	fencedTables     map[*sqltext.RangeVar]bool
+	firstReferences  []int                            // the first reference of each statement
+	keyLookups       map[*sqltext.RangeVar]*keyLookup // the mentions of tables whose key the statement fixes
+	edits            []edit
+	stars            []targetStar
+	qualifiedColumns []qualifiedColumn // references schema.table.column, see unqualifyColumns
+	functions        map[string]bool   // the called functions, with their schemas
+	timeWindows      []timeWindow
+	cheapConditions  []cheapConditions
+	keySearches      []keySearch  // searches whose rows are found by key
+	searchLeakCheck  *leakChecker // the leak check of the conditions of keySearches
+	// the last parts of all column references: the names of the columns that the text may read
+	columnNames        map[string]bool
 	collations         map[string]bool // collations other than the database's own: see checkCollations
 	explicitCollations map[string]bool // the collations that COLLATE names
-	runsUserCodeCached *bool           // see valuesRunUserCode
+	runsUserCodeCached *bool           // the cached result of valuesRunUserCode
 	// types of values, and how often the text makes such values; not all types of PostgreSQL count: see checkCasts
 	valueTypes   map[uint32]int
 	foreignCasts []foreignCast
-	// marks of columns that the policy fills in; true: every INSERT so far omits the column
+	// the marks of columns that the policy fills in; true: every INSERT so far omits the column
 	omittedColumns    map[string]bool
-	hasPrefixOperator bool // ^@ or starts_with is in the text
+	hasPrefixOperator bool // the text contains ^@ or starts_with
 	needsSignature    bool
-	lacksPredicate    bool // a table lacks the predicate that the mode asks for
-	starColumnCount   int  // columns that starColumns has copied
-	runsLater         bool // a part of the text runs later, when another text is running: it cannot be signed
+	lacksPredicate    bool // some table lacks the predicate that the mode asks for
+	starColumnCount   int  // the number of columns that starColumns has copied
+	runsLater         bool // a part of the text runs later, while another text is running, so it cannot be signed
 	aggregations      []aggregation
 	notices           []verdict.Notice // the notices that this statement may raise for the client
 	singleRowReads    []*reference     // see noteSingleRowRead
-	hasExecute        bool             // it names a prepared statement, which may need a signature
-	extended          bool             // the text is a Parse's
-	checkedParams     map[int32]int    // how often each stands where its value is checked
+	hasExecute        bool             // the text runs a prepared statement, which may need a signature
+	extended          bool             // the text comes in a Parse message
+	checkedParams     map[int32]int    // how often each parameter stands at a place where its value is checked
 	// checks of the values of parameters, made when they are bound
 	valueChecks      []func(values [][]byte) *sqlstate.Error
 	statementCount   int  // the number of statements in the text
-	needsPlanStandIn bool // it is an EXPLAIN of what reads tables
+	needsPlanStandIn bool // the text is an EXPLAIN of a statement that reads tables
 
-	currentOfEnd int                 // the token behind the last CURRENT OF
+	currentOfEnd int                 // the token after the last CURRENT OF that was visited
 	insertSource *sqltext.SelectStmt // the VALUES of an INSERT, which may hold DEFAULT
-	// the tree holds the visited node again, the text does not: only the tree is edited
+	// the tree contains the visited node again and the text does not, so that only the tree is edited
 	repeated bool
 
 	relationUses []*relationUse // the uses of relations in the whole text
@@ -89,19 +90,19 @@ func (w *walker) refuse(e *sqlstate.Error) {
 	}
 }
 
-// refuseAt records a refusal with its place, a byte offset of the tree.
+// refuseAt records a refusal with its position, a byte offset in the tree.
 func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
 	if w.refused == nil {
 		w.refused = e.At(w.source.Position(location))
 	}
 }
 
-// saw counts a visited node, for checkNodeCounts.
-func (w *walker) saw(kind string) { w.nodeCounts[kind]++ }
+// countNode counts a visited node, for checkNodeCounts.
+func (w *walker) countNode(kind string) { w.nodeCounts[kind]++ }
 
-// statement visits one statement and returns its effect on the session.
-func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
-	w.saw("RawStmt")
+// visitStatement visits one statement and returns its effect on the session.
+func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
+	w.countNode("RawStmt")
 	w.firstReferences = append(w.firstReferences, len(w.references))
 	w.firstReference, w.namesSystemColumn, w.namesTableOID, w.writes, w.locks, w.currentOfCursor = len(w.references),
 		false, false, false, false, ""
@@ -112,7 +113,7 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 		w.selectStmt(n.SelectStmt, nil)
 		effect.Reads = true
 	case *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
-		w.query(raw.GetStmt(), nil)
+		w.visitQuery(raw.GetStmt(), nil)
 		effect.Reads = true
 	case *sqltext.Node_MergeStmt:
 		w.mergeStmt(n.MergeStmt)
@@ -154,13 +155,13 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	case *sqltext.Node_CreateExtensionStmt, *sqltext.Node_CreateSchemaStmt, *sqltext.Node_CreateStmt, *sqltext.Node_IndexStmt:
 		effect = w.createStmt(raw)
 	default:
-		w.refuseAt(refusal(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
+		w.refuseAt(refusalOf(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
 	}
 	if w.refused == nil {
 		w.checkSystemColumns()
 		w.keepRelationsOfWrites()
 	}
-	effect.Returns = returnsRows(raw.GetStmt())
+	effect.Returns = mayReturnRows(raw.GetStmt())
 	if effect.Body != nil {
 		effect.Body.Effects[0].Writes = w.writes
 		effect.Body.Effects[0].Returns = effect.Returns
@@ -176,7 +177,7 @@ func (w *walker) statement(raw *sqltext.RawStmt) verdict.Effect {
 	return effect
 }
 
-// firstToken returns where a statement begins, without comments.
+// firstToken returns the position at which a statement begins, without comments.
 func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 	for _, t := range w.source.Tokens {
 		if t.Start >= raw.GetStmtLocation() {
@@ -186,15 +187,15 @@ func (w *walker) firstToken(raw *sqltext.RawStmt) int32 {
 	return -1
 }
 
-// checkSystemColumns checks the system columns that the statement names, now that its tables are known. A statement
-// that names tableoid reads its tables themselves: a subquery has no such column.
+// checkSystemColumns checks the system columns that the statement names, once its tables are known. A statement that
+// names tableoid must read the tables themselves, since a subquery has no such column.
 func (w *walker) checkSystemColumns() {
 	for _, ref := range w.references[w.firstReference:] {
 		if ref.fragment == nil {
 			continue
 		}
 		if w.namesSystemColumn {
-			w.refuseAt(refusal("ColumnRef(system column)"), w.systemColumnAt)
+			w.refuseAt(refusalOf("ColumnRef(system column)"), w.systemColumnAt)
 			return
 		}
 		if w.namesTableOID {
@@ -203,8 +204,8 @@ func (w *walker) checkSystemColumns() {
 	}
 }
 
-// checkNodeCounts compares the visited nodes with those that a walk without grammar finds in the tree. A node that the
-// walker has missed is refused.
+// checkNodeCounts compares the visited nodes with the nodes that a generic walk finds in the tree. A text with a node
+// that the walker has missed is refused.
 func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
 	counts, known := sqltext.Count(tree)
 	if known {
@@ -222,11 +223,11 @@ func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
 	return nil
 }
 
-// leafKinds are the kinds of nodes that hold no other and name nothing by themselves.
+// leafKinds are the kinds of nodes that contain no other node and name no object.
 var leafKinds = map[string]bool{"String": true, "Integer": true, "Float": true, "Boolean": true, "BitString": true,
 	"List": true}
 
-// editReferences makes the edits of all references, once the walk is complete.
+// editReferences makes the edits of all references after the walk.
 func (w *walker) editReferences(signable bool) {
 	for _, ref := range w.references {
 		w.editReference(ref, signable)

@@ -11,19 +11,19 @@ import (
 )
 
 // Only row policies of the database filter a statement that writes. Its target must stay a table, and its text is not
-// signed, since the owner's triggers may run inside it. What else it reads stays a table as well.
+// signed, since the owner's triggers may run inside it. The other relations that it reads stay tables as well.
 
-// writeTarget is the target of a statement that writes.
+// writeTarget is the target table of a statement that writes.
 type writeTarget struct {
 	ref   *reference
 	table *policy.Table
 	item  *fromItem
 }
 
-// target visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
-func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
+// visitTarget visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
+func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	at := w.source.At(rv.GetLocation())
-	ref := w.resolve(rv)
+	ref := w.resolveRelation(rv)
 	if ref == nil {
 		return nil
 	}
@@ -32,9 +32,10 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	switch {
 	case ok && ref.fragment != nil && ref.relation != nil:
 	case isView && view.Write != nil && ref.fragment != nil && ref.relation != nil:
-		table = &policy.Table{Relation: view.Relation, Write: view.Write} // its rules are those of the table beneath
-	case ref.fragment != nil: // a view that agents only read
-		w.refuseAt(refusal("view(policy)"), ref.start)
+		// a view has the write rules of the table that it reads
+		table = &policy.Table{Relation: view.Relation, Write: view.Write}
+	case ref.fragment != nil: // the relation is a view that agents may only read
+		w.refuseAt(refusalOf("view(policy)"), ref.start)
 		return nil
 	default:
 		w.refuseAt(unavailableRelationRefusal(ref.name.String()), ref.start)
@@ -46,7 +47,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 			if at >= 0 {
 				location = rv.GetLocation()
 			}
-			w.refuseAt(refusal(command+"(policy)"), location)
+			w.refuseAt(refusalOf(command+"(policy)"), location)
 			return nil
 		}
 	}
@@ -59,7 +60,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	ref.isTarget = true
 	w.writes = true
 	item := &fromItem{name: rv.GetRelname(), ref: ref, noAlias: rv.Alias == nil, columns: columnSet(ref.relation)}
-	if name, renamed := w.alias(rv.Alias); rv.Alias != nil {
+	if name, renamed := w.visitAlias(rv.Alias); rv.Alias != nil {
 		item.name = name
 		if renamed {
 			ref.allColumns, ref.rowType, item.columns = true, true, renamedColumns(rv.GetAlias().GetColnames())
@@ -68,7 +69,7 @@ func (w *walker) target(rv *sqltext.RangeVar, commands ...string) *writeTarget {
 	return &writeTarget{ref, table, item}
 }
 
-// keepRelationsOfWrites injects nothing in a statement that writes or locks rows.
+// keepRelationsOfWrites injects no subqueries in a statement that writes or locks rows.
 func (w *walker) keepRelationsOfWrites() {
 	if !w.writes && !w.locks {
 		return
@@ -90,7 +91,8 @@ func (w *walker) refuseColumn(t *writeTarget, column string, allowed []string, l
 		"column %q of table %q is not for agents to write", column, t.ref.name.Name).WithHint("%s", hint), location)
 }
 
-// checkWritable checks a column that the statement sets. If the column does not exist, the server says so.
+// checkWritable checks that agents may set a column that the statement sets. If the column does not exist, the server
+// reports that.
 func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, location int32) {
 	w.columnNames[column] = true
 	if t.ref.relation.Column(column) != nil && !slices.Contains(allowed, column) {
@@ -102,79 +104,79 @@ func (w *walker) checkWritable(t *writeTarget, column string, allowed []string, 
 func (w *walker) visitAssignedParts(indirection []*sqltext.Node) {
 	for _, n := range indirection {
 		switch part := n.GetNode().(type) {
-		case *sqltext.Node_String: // a field of a composite type
+		case *sqltext.Node_String: // the part is a field of a composite type
 		case *sqltext.Node_A_Indices:
-			w.saw("A_Indices")
-			w.expr(part.AIndices.Lidx)
-			w.expr(part.AIndices.Uidx)
+			w.countNode("A_Indices")
+			w.visitExpr(part.AIndices.Lidx)
+			w.visitExpr(part.AIndices.Uidx)
 		default:
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 		}
 	}
 }
 
-// assignedValue visits a value that is stored, which may be DEFAULT.
-func (w *walker) assignedValue(n *sqltext.Node) {
+// visitAssignedValue visits the value that a column gets, which may be DEFAULT.
+func (w *walker) visitAssignedValue(n *sqltext.Node) {
 	if n.GetSetToDefault() != nil {
-		w.saw("SetToDefault")
+		w.countNode("SetToDefault")
 		return
 	}
-	w.expr(n)
+	w.visitExpr(n)
 }
 
-// setList visits SET a = x, (b, c) = (SELECT …).
-func (w *walker) setList(t *writeTarget, targets []*sqltext.Node) {
+// visitSetList visits SET a = x, (b, c) = (SELECT …).
+func (w *walker) visitSetList(t *writeTarget, targets []*sqltext.Node) {
 	for _, n := range targets {
 		target := n.GetResTarget()
 		if target == nil {
-			w.refuse(refusal(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.Kind(n)))
 			return
 		}
-		w.saw("ResTarget")
+		w.countNode("ResTarget")
 		w.checkWritable(t, target.Name, t.table.Write.Updatable, target.Location)
 		w.visitAssignedParts(target.Indirection)
 		if m := target.GetVal().GetMultiAssignRef(); m != nil {
-			w.multiAssign(m)
+			w.visitMultiAssign(m)
 		} else {
-			w.assignedValue(target.Val)
+			w.visitAssignedValue(target.Val)
 		}
 	}
 }
 
-// multiAssign visits the source of several columns. The tree holds it for each of them, the text once. Of the later
-// copies only the tree is edited.
-func (w *walker) multiAssign(m *sqltext.MultiAssignRef) {
-	w.saw("MultiAssignRef")
+// visitMultiAssign visits the source of several columns. The tree contains it once for each column, the text only once.
+// For the later copies only the tree is edited.
+func (w *walker) visitMultiAssign(m *sqltext.MultiAssignRef) {
+	w.countNode("MultiAssignRef")
 	outer := w.repeated
 	w.repeated = outer || m.Colno > 1
 	defer func() { w.repeated = outer }()
 	if row := m.GetSource().GetRowExpr(); row != nil {
-		w.saw("RowExpr")
+		w.countNode("RowExpr")
 		for _, n := range row.Args {
-			w.assignedValue(n)
+			w.visitAssignedValue(n)
 		}
 		return
 	}
-	w.expr(m.Source)
+	w.visitExpr(m.Source)
 }
 
-// returning visits RETURNING, which shows the rows that were written.
-func (w *walker) returning(targets *[]*sqltext.Node) map[string]bool {
+// visitReturning visits RETURNING, which returns the written rows.
+func (w *walker) visitReturning(targets *[]*sqltext.Node) map[string]bool {
 	if len(*targets) == 0 {
 		return map[string]bool{}
 	}
-	return w.targetList(targets)
+	return w.visitTargetList(targets)
 }
 
-// hasSeveralWrites tells whether a statement makes or changes rows in several parts. No part sees the rows of another,
-// so a rule over both cannot hold for a row that leads to one of the same statement.
+// hasSeveralWrites tells whether a statement makes or changes rows in several of its parts. No part sees the rows of
+// another, so a rule about both cannot be checked for a row that refers to one which the same statement writes.
 func hasSeveralWrites(raw *sqltext.RawStmt) bool {
 	counts, _ := sqltext.Count(raw)
 	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1
 }
 
-// query visits a statement that returns rows, as in WITH, and returns the names of its columns, or nil.
-func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
+// visitQuery visits a statement that returns rows, as in WITH, and returns the names of its columns, or nil.
+func (w *walker) visitQuery(n *sqltext.Node, parent *scope) map[string]bool {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		return w.selectStmt(kind.SelectStmt, parent)
@@ -185,12 +187,12 @@ func (w *walker) query(n *sqltext.Node, parent *scope) map[string]bool {
 	case *sqltext.Node_DeleteStmt:
 		return w.deleteStmt(kind.DeleteStmt)
 	default:
-		w.refuse(refusal(sqltext.Kind(n)))
+		w.refuse(refusalOf(sqltext.Kind(n)))
 		return nil
 	}
 }
 
-// withScope runs f with a scope and WITH queries of its own.
+// withScope runs f with a new scope, in which the given WITH queries are declared.
 func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[string]bool) map[string]bool {
 	if w.refused != nil {
 		return nil
@@ -199,23 +201,24 @@ func (w *walker) withScope(with *sqltext.WithClause, f func(own *scope) map[stri
 	defer func() { w.scope, w.ctes = outerScope, outerCTEs }()
 	own := newScope(nil)
 	w.scope = own
-	w.withClause(with, nil)
+	w.visitWithClause(with, nil)
 	if w.refused != nil {
 		return nil
 	}
 	return f(own)
 }
 
-// where visits the condition of UPDATE or DELETE, which may be CURRENT OF: row security still filters that row.
-func (w *walker) where(n *sqltext.Node) {
+// visitWhere visits the condition of UPDATE or DELETE, which may be CURRENT OF. Row security still filters the row of
+// the cursor.
+func (w *walker) visitWhere(n *sqltext.Node) {
 	c := n.GetCurrentOfExpr()
 	if c == nil {
-		w.expr(n)
-		w.timeBounds(n)
+		w.visitExpr(n)
+		w.castTimeBounds(n)
 		w.noteCheapConditions(n)
 		return
 	}
-	w.saw("CurrentOfExpr")
+	w.countNode("CurrentOfExpr")
 	// The tree does not say where in the text CURRENT OF stands. The walk meets the CURRENT OF clauses in the order of the
 	// text, and the proof compares the result with the tree.
 	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
@@ -224,8 +227,8 @@ func (w *walker) where(n *sqltext.Node) {
 			continue
 		}
 		w.currentOfEnd, w.currentOfCursor = i+2, c.CursorName
-		w.rename(t[i+2], "CurrentOfExpr", c.CursorName, func(upstream string) { c.CursorName = upstream })
+		w.renameStatement(t[i+2], "CurrentOfExpr", c.CursorName, func(upstream string) { c.CursorName = upstream })
 		return
 	}
-	w.refuse(refusal("CurrentOfExpr"))
+	w.refuse(refusalOf("CurrentOfExpr"))
 }

@@ -75,11 +75,11 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pol, err := policy.Compile(doc, snap, policy.WithViews(Definition))
+		pol, err := policy.Compile(doc, snap, policy.WithViews(RewriteViewQuery))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return New(snap, pol, Both)
+		return New(snap, pol, InjectedMode)
 	}
 }
 

@@ -70,7 +70,7 @@ func (w *world) again() {
 	if w.snap, err = pgcatalog.Load(context.Background(), w.super, []string{"public"}); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.RewriteViewQuery)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
@@ -96,7 +96,7 @@ func TestPartitionsAndChildren(t *testing.T) {
 	w.want(w.owner, "SELECT count(*) FROM events_2", "10")
 
 	w.again()
-	r := rewrite.New(w.snap, w.pol, rewrite.Both)
+	r := rewrite.New(w.snap, w.pol, rewrite.InjectedMode)
 	for sql, allowed := range map[string]bool{
 		"SELECT * FROM events": true, "SELECT * FROM parts.events_1 e": true, "SELECT * FROM events_2": true,
 		"SELECT id FROM ONLY events_3": true, "SELECT cats FROM cats": true,
@@ -134,7 +134,7 @@ func TestNewPartitions(t *testing.T) {
 		t.Error("a new partition makes the installed policy another")
 	}
 	refusedBy := func() bool {
-		_, refused := rewrite.New(w.snap, w.pol, rewrite.Both).Rewrite("SELECT * FROM events_4", false)
+		_, refused := rewrite.New(w.snap, w.pol, rewrite.InjectedMode).Rewrite("SELECT * FROM events_4", false)
 		return refused != nil
 	}
 	if !refusedBy() {
@@ -176,7 +176,8 @@ func TestNewPartitions(t *testing.T) {
 		t.Error("a partition that is gone makes the installed policy another")
 	}
 	examine()
-	if _, refused := rewrite.New(w.snap, w.pol, rewrite.Both).Rewrite("SELECT * FROM events_2", false); refused == nil {
+	if _, refused := rewrite.New(w.snap, w.pol, rewrite.InjectedMode).Rewrite("SELECT * FROM events_2",
+		false); refused == nil {
 		t.Error("a detached partition can be named")
 	}
 	w.migrate()

@@ -27,7 +27,7 @@ tables:
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	compared, refused := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjected).Rewrite(titles, false)
+	compared, refused := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjectedMode).Rewrite(titles, false)
 	if refused != nil {
 		t.Fatal(refused)
 	}

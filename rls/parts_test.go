@@ -33,7 +33,7 @@ func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.RewriteViewQuery)); err != nil {
 		t.Fatal(err)
 	}
 	w.plan = rls.Generate(w.pol, w.snap, rls.Options{})

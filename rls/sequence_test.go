@@ -115,7 +115,7 @@ func (q sequence) plan(doc map[string]any, o rls.Options) (*rls.Plan, error) {
 	if err != nil {
 		q.t.Fatal(err)
 	}
-	p, err := policy.Compile(parsed, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(parsed, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}

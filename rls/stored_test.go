@@ -70,7 +70,7 @@ func TestStored(t *testing.T) {
 	w.want(agent, "SELECT relname || relkind::text FROM pgconsent_catalog.pg_class WHERE relnamespace = "+
 		"'public'::regnamespace ORDER BY 1", "digestm,farf")
 	w.want(agent, "SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_name = 'far' ORDER BY 1", "id,name")
-	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.AlwaysInjected} {
+	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode, rewrite.AlwaysInjectedMode} {
 		result, refused := rewrite.New(w.snap, w.pol, mode).Rewrite("SELECT public.digest.title FROM digest ORDER BY id", false)
 		if refused != nil {
 			t.Fatal(refused)

@@ -144,7 +144,7 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.compile("testdata/policy.yaml", rls.Options{})
-		_, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition))
+		_, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.RewriteViewQuery))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", view, err, want)
 		}

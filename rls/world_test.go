@@ -128,7 +128,7 @@ func (w *world) compile(file string, o rls.Options) {
 	if w.snap, err = pgcatalog.Load(context.Background(), w.super, []string{"public"}); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.RewriteViewQuery)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.plan = rls.Generate(w.pol, w.snap, o)

@@ -138,7 +138,7 @@ func (t target) compile(snap *catalog.Snapshot) (compiledPolicy, error) {
 	if err != nil {
 		return compiledPolicy{}, err
 	}
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return compiledPolicy{snapshot: snap}, err
 	}

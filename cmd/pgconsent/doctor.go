@@ -138,7 +138,7 @@ func missingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := policy.MissingIndexes(doc, built.snapshot, policy.WithViews(rewrite.Definition))
+	warnings, err := policy.MissingIndexes(doc, built.snapshot, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func failingCalls(ctx context.Context, t target, built compiledPolicy) ([]doctor
 	if around.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
 		return nil, err
 	}
-	warnings, err := policy.FailingCalls(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+	warnings, err := policy.FailingCalls(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]
 	if err != nil {
 		return nil, err
 	}
-	worth, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.Definition))
+	worth, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}

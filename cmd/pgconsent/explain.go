@@ -176,7 +176,7 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 		return answer
 	}
 	answer.Functions, answer.Path, answer.PathReason, answer.Above, answer.Signed = result.Functions, result.Path,
-		result.RowSecurityReason, result.AboveReason, result.NeedsSignature
+		result.RowSecurityReason, result.AboveFenceReason, result.NeedsSignature
 	answer.ByKey = tableNames(result.SearchedByKey)
 	for _, statement := range result.Statements {
 		out := statementJSON{Tag: statement.Tag, Accesses: []accessJSON{}}

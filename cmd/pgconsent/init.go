@@ -170,7 +170,7 @@ func propose(snap *catalog.Snapshot, policies []starter.RowPolicy, database stri
 		text := proposal.Policy(database)
 		doc, err := policy.Parse("policy.yaml", []byte(text))
 		if err == nil {
-			_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+			_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 		}
 		var problems policy.Errors
 		switch {

@@ -120,12 +120,12 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 		return failed
 	}
 	if err != nil { // one run says everything
-		more, warnings := policy.LintRest(doc, built.snapshot, around, problems, policy.WithViews(rewrite.Definition))
+		more, warnings := policy.LintRest(doc, built.snapshot, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
 		v.Warnings = append(v.Warnings, warnings...)
 		return v.takeProblems(append(problems, more...))
 	}
 	v.Version = built.policy.Version()
-	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
 		return v.takeProblems(err)
@@ -164,13 +164,13 @@ func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy)
 	if err != nil {
 		return nil, err
 	}
-	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
+	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
 }
 
 // lintContext is what warnings about a policy depend on besides the schema.
 func (s *session) lintContext(t target) (policy.LintContext, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
-		IsUnknownOperator: rewrite.UnknownOperator}
+		IsUnknownOperator: rewrite.IsUnknownOperator}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes

@@ -66,9 +66,9 @@ func (s *session) statement(given string) (string, error) {
 
 // rewriter makes the rewriter that serve would use now.
 func (s *session) rewriter(t target, built compiledPolicy) (*rewrite.Rewriter, error) {
-	mode := rewrite.Both
+	mode := rewrite.InjectedMode
 	if t.autoPath {
-		mode = rewrite.Auto
+		mode = rewrite.AutoMode
 	}
 	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
 	if err != nil {
@@ -107,7 +107,7 @@ func (r rewriteCmd) Run(s *session) error {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
 			answer.Path, answer.PathReason, answer.Above, answer.UseHash, answer.UseIndex, answer.HardenedPlan = result.Path,
-				result.RowSecurityReason, result.AboveReason, result.UseHash, result.UseIndex, result.HardenedReason
+				result.RowSecurityReason, result.AboveFenceReason, result.UseHash, result.UseIndex, result.HardenedReason
 			answer.ByKey, answer.EstimateRows = tableNames(result.SearchedByKey), tableNames(result.EstimateRows)
 		}
 		switch {
@@ -139,9 +139,10 @@ func (r rewriteCmd) Run(s *session) error {
 // printPath prints which path a statement takes, and why.
 func (s *session) printPath(t target, result *rewrite.Result) {
 	switch {
-	case result.AboveReason != "":
+	case result.AboveFenceReason != "":
 		fmt.Fprintf(s.err,
-			"path:  signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", result.AboveReason)
+			"path:  signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n",
+			result.AboveFenceReason)
 	case result.Path == verdict.PathSigned:
 		fmt.Fprintln(s.err, "path:  signed: every expression is leak-safe")
 	case t.autoPath:

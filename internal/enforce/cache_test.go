@@ -25,7 +25,7 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } } ] }
 `
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Both
+		w.cfg.Mode = rewrite.InjectedMode
 		w.write(keyed)
 		if err := installWith(context.Background(), w.dba, keyed, rls.Options{}); err != nil {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func installWith(ctx context.Context, conn *pgx.Conn, text string, o rls.Options
 	if err != nil {
 		return err
 	}
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,8 @@ func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Compile(doc, w.databases["memories"].view.Load().state.snapshot, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, w.databases["memories"].view.Load().state.snapshot,
+		policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}

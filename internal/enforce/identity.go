@@ -145,7 +145,7 @@ func (d *database) pinnedSettings() map[string]string {
 		"ivfflat.probes": "32768",
 		// Row policies build hash tables of helper tables; a table that does not fit would be scanned for each row. The
 		// server takes this memory only where it needs it.
-		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
+		"work_mem":            strconv.Itoa(rewrite.WorkMemMB) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
 		// PostgreSQL counts the tables that rules read towards these limits, though the statement does not name them.
 		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),

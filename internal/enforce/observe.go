@@ -27,8 +27,8 @@ func (s *state) newObservedPolicy() *observedPolicy {
 		return nil
 	}
 	enforced := s.policy.Enforced()
-	return &observedPolicy{enforced, rewrite.New(s.snapshot, enforced, rewrite.RLS),
-		rewrite.New(s.snapshot, enforced, rewrite.AlwaysInjected)}
+	return &observedPolicy{enforced, rewrite.New(s.snapshot, enforced, rewrite.RowSecurityMode),
+		rewrite.New(s.snapshot, enforced, rewrite.AlwaysInjectedMode)}
 }
 
 // observedDecision is what the policy would have done to a text.

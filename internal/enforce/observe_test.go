@@ -29,7 +29,7 @@ func stateWithoutDatabase(t *testing.T, text string) *state {
 	if s.policy, err = policy.Compile(doc, s.snapshot); err != nil {
 		t.Fatal(err)
 	}
-	s.activeRewriter, s.observedPolicy = rewrite.New(s.snapshot, s.policy, rewrite.RLS), s.newObservedPolicy()
+	s.activeRewriter, s.observedPolicy = rewrite.New(s.snapshot, s.policy, rewrite.RowSecurityMode), s.newObservedPolicy()
 	return s
 }
 

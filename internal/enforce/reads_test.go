@@ -77,11 +77,11 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		plan, r := rls.Generate(p, snap, rls.Options{}), rewrite.New(snap, p, rewrite.RLS)
+		plan, r := rls.Generate(p, snap, rls.Options{}), rewrite.New(snap, p, rewrite.RowSecurityMode)
 		goes, reads, unnoticed := newTimeDependent(p, plan), newForeignRelations(snap, p, plan), newUntrackedRelations(p, plan)
 		tried := 0
 		for _, of := range []string{"plain", "of_plain", "timed", "timed_part", "of_timed", "above_timed", "far",

@@ -543,7 +543,7 @@ type compiled struct {
 }
 
 func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compiled, error) {
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return compiled{}, err
 	}
@@ -565,8 +565,8 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 		profile: profile(d.cfg, c.policy, c.plan),
 	}
 	s.unsignedRewriter, s.signingRewriter = s.activeRewriter, s.activeRewriter
-	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.UsesSignedPath() {
-		s.unsignedRewriter = rewrite.New(snap, c.policy, rewrite.RLS)
+	if d.e.cfg.Mode == rewrite.InjectedMode || d.e.cfg.Mode.UsesSignedPath() {
+		s.unsignedRewriter = rewrite.New(snap, c.policy, rewrite.RowSecurityMode)
 	}
 	s.neededLiveAttributes = neededLiveAttributes(c.policy)
 	s.observedPolicy = s.newObservedPolicy()

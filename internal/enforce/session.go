@@ -169,7 +169,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		if oid == 0 {
 			continue
 		}
-		declared, odd, brings = true, odd || !rewrite.PlainParameter(oid), brings || now.state.snapshot.TypeRunsUserCode(oid)
+		declared, odd, brings = true, odd || !rewrite.IsPlainParameterType(oid), brings ||
+			now.state.snapshot.TypeRunsUserCode(oid)
 		err := rewrite.CheckType(now.state.snapshot, oid)
 		if err == nil && ok && j.mayCast != nil {
 			err = j.mayCast(now.state.snapshot, oid)
@@ -279,7 +280,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		return judged
 	}
 	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare,
-		mayCast: res.MayCast, checkValues: res.CheckValues,
+		mayCast: res.ParameterTypeRefusal, checkValues: res.CheckValues,
 		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,

@@ -21,7 +21,7 @@ func TestStatesAreToldApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := policy.Compile(doc, v.state.snapshot, policy.WithViews(rewrite.Definition))
+		p, err := policy.Compile(doc, v.state.snapshot, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {
 			t.Fatal(err)
 		}

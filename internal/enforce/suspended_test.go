@@ -20,7 +20,7 @@ import (
 func withSignedViews(t *testing.T) *world {
 	t.Helper()
 	return start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Auto
+		w.cfg.Mode = rewrite.AutoMode
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{SignedViews: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 					CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
 					CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
 				w.write(calling)
-				w.cfg.Mode = rewrite.Auto
+				w.cfg.Mode = rewrite.AutoMode
 				if err := installWith(t.Context(), w.dba, calling, rls.Options{SignedViews: true}); err != nil {
 					t.Fatal(err)
 				}

@@ -89,7 +89,8 @@ func TestWritesFoundByKeyTellNothing(t *testing.T) {
 	instance.Exec(t, db, signedSchema)
 	m := instance.Compile(t, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, instance.Auto)
 	for _, c := range cases[:len(cases)-1] {
-		if result, refused := rewrite.New(m.Snapshot, m.Policy, rewrite.Auto).Rewrite(c.sql, c.args != nil); refused != nil || len(result.SearchedByKey) == 0 {
+		if result, refused := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode).Rewrite(c.sql,
+			c.args != nil); refused != nil || len(result.SearchedByKey) == 0 {
 			t.Errorf("%s: %v, by key %v, hardened %q", c.sql, refused, result.SearchedByKey, result.HardenedReason)
 		}
 	}

@@ -78,7 +78,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		d := instance.Database{Name: "pair", DB: db, Policy: sizedPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, instance.Auto)
-		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Auto)
+		r := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode)
 		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		for _, sql := range statements {
 			got[i] = append(got[i], described(c, sql))
@@ -208,7 +208,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Auto).WithSizes(sizes)
+		r := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode).WithSizes(sizes)
 		names := namesOf(t, db)
 		for _, sql := range statements {
 			got[i] = append(got[i], describedByNames(t, c, sql, names))

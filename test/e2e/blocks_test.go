@@ -64,7 +64,7 @@ func TestBlocks(t *testing.T) {
 	tier.All(t)
 	attributes := map[string]string{"tenant": "acme", "contexts": `{"work","x|y=z#","100% \"sure\", {a} \\"}`}
 	for name, o := range map[string]options{
-		"both": {}, "auto": {mode: rewrite.Auto}, "signed": {mode: rewrite.AlwaysSigned}, "row security alone": {
+		"both": {}, "auto": {mode: rewrite.AutoMode}, "signed": {mode: rewrite.AlwaysSignedMode}, "row security alone": {
 			mode: modeRLS}, "text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,8 @@ contracts:
 // A contract holds on each way to the server, and a stage that changes counts at the next statement.
 func TestContracts(t *testing.T) {
 	tier.All(t)
-	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.Auto}, "row security alone": {mode: modeRLS}} {
+	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.AutoMode},
+		"row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy = contractSetup, contractPolicy
 			in := start(t, o)

@@ -81,11 +81,11 @@ tables:
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
-		"both": {}, "auto": {mode: rewrite.Auto}, "signed": {mode: rewrite.AlwaysSigned}, "row security alone": {
+		"both": {}, "auto": {mode: rewrite.AutoMode}, "signed": {mode: rewrite.AlwaysSignedMode}, "row security alone": {
 			mode: modeRLS}, "text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o.mode != rewrite.Both && o.mode != rewrite.Auto {
+			if o.mode != rewrite.InjectedMode && o.mode != rewrite.AutoMode {
 				tier.All(t)
 			}
 			o.setup, o.policy = derivedSetup, derivedPolicy

@@ -55,7 +55,7 @@ func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 
 // PostgreSQL's words about the agent's own text and values, with the place in that text, in every mode.
 func TestErrorsHelp(t *testing.T) {
-	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS} {
+	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode} {
 		in := reading(t, options{mode: mode})
 		agent := in.agent(t)
 		for sql, want := range map[string]string{

@@ -141,7 +141,7 @@ func TestSupabasePage(t *testing.T) {
 	}
 	doc, err := policy.Parse("supabase.md", []byte(policies[0]))
 	if err == nil {
-		_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+		_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	}
 	if err != nil {
 		t.Error(err)

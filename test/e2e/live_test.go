@@ -69,7 +69,8 @@ const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00
 func TestLiveAttributes(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
-		"both": {}, "auto": {mode: rewrite.Auto}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
+		"both": {}, "auto": {mode: rewrite.AutoMode}, "row security alone": {mode: modeRLS},
+		"text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy = liveSetup, livePolicy

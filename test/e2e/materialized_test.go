@@ -40,7 +40,8 @@ tables:
 func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
-	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.Auto}, "row security alone": {mode: modeRLS}} {
+	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.AutoMode},
+		"row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy = materializedSetup, materializedRules
 			in := start(t, o)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	modeRLS         = rewrite.RLS
-	modeInjected    = rewrite.AlwaysInjected
+	modeRLS         = rewrite.RowSecurityMode
+	modeInjected    = rewrite.AlwaysInjectedMode
 	withoutPolicies = rls.SealOnly
 )
 

@@ -38,7 +38,7 @@ tables:
 
 func TestObserve(t *testing.T) {
 	tier.All(t)
-	for name, mode := range map[string]rewrite.Mode{"both": rewrite.Both, "auto": rewrite.Auto} {
+	for name, mode := range map[string]rewrite.Mode{"both": rewrite.InjectedMode, "auto": rewrite.AutoMode} {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
 			in := start(t, options{policy: file, mode: mode})
@@ -199,7 +199,7 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidate, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	candidate, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}

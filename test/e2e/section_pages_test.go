@@ -45,7 +45,7 @@ func TestSectionsOfPages(t *testing.T) {
 			blocks++
 			doc, err := policy.Parse(page+".md", section.ReplaceAllLiteral(whole, []byte(b[1])))
 			if err == nil {
-				_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+				_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 			}
 			if err != nil {
 				t.Errorf("docs/reference/%s.md: %v", page, err)

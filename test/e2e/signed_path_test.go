@@ -83,7 +83,7 @@ func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 // Signed views give the rows that row security and rewriting give, for every statement of the corpus, and many read them.
 func TestPathsAgree(t *testing.T) {
 	tier.All(t)
-	both, signed := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSigned})
+	both, signed := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSignedMode})
 	a, b := both.agent(t), signed.agent(t)
 	for _, q := range corpus(t) {
 		if strings.Contains(q.note, "needs: vector") {
@@ -132,7 +132,7 @@ func TestCollationsDoNotMeet(t *testing.T) {
 // take the row security path, or are refused, and tell nothing.
 func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{mode: rewrite.AlwaysSigned, setup: signedWorld})
+	in := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld})
 	f, agent := in.forced(t), in.agent(t)
 	const visible = "SELECT count(*) FROM memories"
 	if got := f.ask(t, visible); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visible).Results[0].Rows[0] {
@@ -224,7 +224,8 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
-	indexed, plain := start(t, options{mode: rewrite.AlwaysSigned, setup: signedWorld + index}), start(t, options{setup: signedWorld})
+	indexed, plain := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld + index}),
+		start(t, options{setup: signedWorld})
 	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)
 	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is looked at
 		t.Fatal(a)

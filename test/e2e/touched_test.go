@@ -103,7 +103,7 @@ func TestTouchedObjectsAreTheServers(t *testing.T) {
 	db := pgtest.Template(t, "arcive", loadArcive)
 	m := harness.Migrate(t, arcive(t, db, policyFile(t, ""), ""), harness.Both)
 	opinion := newSecondOpinion(t, db)
-	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS} {
+	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode} {
 		rewriter := rewrite.New(m.Snapshot, m.Policy, mode)
 		compared := 0
 		for _, q := range corpus(t) {

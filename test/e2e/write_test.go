@@ -97,7 +97,8 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 func TestWritesInEveryMode(t *testing.T) {
 	tier.All(t)
 	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
-	auto, signed := startWrites(t, options{mode: rewrite.Auto}), startWrites(t, options{mode: rewrite.AlwaysSigned})
+	auto, signed := startWrites(t, options{mode: rewrite.AutoMode}),
+		startWrites(t, options{mode: rewrite.AlwaysSignedMode})
 	injected := startWrites(t, options{mode: modeInjected, rowSecurity: withoutPolicies})
 	a, c := both.agent(t), injected.agent(t)
 	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "auto": auto.agent(t), "the signed": signed.agent(t)}

@@ -49,11 +49,11 @@ type Mode struct {
 
 // The modes in which every statement must get the same rows.
 var (
-	Both         = Mode{"both", rewrite.Both, rls.Enforce}
-	Auto         = Mode{"auto", rewrite.Auto, rls.Enforce}
-	SignedViews  = Mode{"signed views, however little is read", rewrite.AlwaysSigned, rls.Enforce}
-	RLS          = Mode{"row security alone", rewrite.RLS, rls.Enforce}
-	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjected, rls.SealOnly}
+	Both         = Mode{"both", rewrite.InjectedMode, rls.Enforce}
+	Auto         = Mode{"auto", rewrite.AutoMode, rls.Enforce}
+	SignedViews  = Mode{"signed views, however little is read", rewrite.AlwaysSignedMode, rls.Enforce}
+	RLS          = Mode{"row security alone", rewrite.RowSecurityMode, rls.Enforce}
+	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjectedMode, rls.SealOnly}
 )
 
 // Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of
@@ -168,7 +168,7 @@ func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migr
 	if err != nil {
 		return nil, err
 	}
-	pol, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	pol, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}

@@ -477,7 +477,7 @@ func (r *randomRun) classify(k randomCase) {
 	switch {
 	case result.Path == verdict.PathSigned && strings.Contains(result.Text, " OFFSET 0) AS "):
 		r.Forms["signed path, found first"]++
-	case result.Path == verdict.PathSigned && result.AboveReason != "":
+	case result.Path == verdict.PathSigned && result.AboveFenceReason != "":
 		r.Forms["signed path, outputs"]++
 	case result.Path == verdict.PathSigned:
 		r.Forms["signed path"]++

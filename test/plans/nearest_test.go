@@ -65,7 +65,7 @@ func TestNearest(t *testing.T) {
 	for _, conn := range []*pgx.Conn{hand, agent} {
 		exec(t, conn, settings+fmt.Sprintf(
 			"SET work_mem = '%dMB'; SET hash_mem_multiplier = %d; SET hnsw.iterative_scan = strict_order; SET "+
-				"hnsw.ef_search = 200", rewrite.WorkMem, rewrite.HashMemMultiplier))
+				"hnsw.ef_search = 200", rewrite.WorkMemMB, rewrite.HashMemMultiplier))
 	}
 	var points []string
 	for i := range 20 {
@@ -108,7 +108,7 @@ func TestNearest(t *testing.T) {
 		for _, rules := range []string{strings.Replace(exactRules, "rows:", "approximate: accept, rows:", 1), exactRules} {
 			w := migrate(t, super, rules)
 			w.about = about
-			write := func(sql string) string { out, _ := w.text(t, rewrite.Auto, true, sql); return out }
+			write := func(sql string) string { out, _ := w.text(t, rewrite.AutoMode, true, sql); return out }
 			seal := func() { w.reseal(t, agent) }
 			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+first), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
 			if rules == exactRules {

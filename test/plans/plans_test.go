@@ -88,10 +88,10 @@ func TestPlans(t *testing.T) {
 		"prepared: by hand, ms | auto | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
-		plain, _ := w.text(t, rewrite.RLS, false, c.sql)
-		hinted, hintedRes := w.text(t, rewrite.RLS, true, c.sql)
-		auto, signedRes := w.text(t, rewrite.Auto, true, c.sql)
-		both, _ := w.text(t, rewrite.Both, true, c.sql)
+		plain, _ := w.text(t, rewrite.RowSecurityMode, false, c.sql)
+		hinted, hintedRes := w.text(t, rewrite.RowSecurityMode, true, c.sql)
+		auto, signedRes := w.text(t, rewrite.AutoMode, true, c.sql)
+		both, _ := w.text(t, rewrite.InjectedMode, true, c.sql)
 		w.reseal(t, agent)
 		planned(t, agent, signedRes)
 		base := cpu(t, hand, c.hand, nil)
@@ -136,7 +136,8 @@ func TestPlans(t *testing.T) {
 func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	t.Helper()
 	for _, conn := range []*pgx.Conn{hand, agent} {
-		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMem, rewrite.HashMemMultiplier))
+		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMemMB,
+			rewrite.HashMemMultiplier))
 	}
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
@@ -151,7 +152,7 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	for _, c := range append(slices.Clone(classes),
 		struct{ name, sql, hand string }{"two of a range",
 			"SELECT count(*) FROM memories WHERE owner_id IN (17, 18, 19) AND occurred_at > '2020-01-01'", ""}) {
-		sql, _ := w.text(t, rewrite.RLS, true, c.sql)
+		sql, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 		plain, plainPrepared := cpu(t, agent, sql, reseal), prepared(t, agent, sql, reseal)
 		with := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
@@ -183,8 +184,8 @@ func materializedPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time
 	table.WriteString("| query | by hand, ms | row security | auto | path | prepared: by hand, ms | row " +
 		"security | auto |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
 	for _, c := range classes {
-		rows, _ := w.text(t, rewrite.RLS, true, c.sql)
-		auto, res := w.text(t, rewrite.Auto, true, c.sql)
+		rows, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
+		auto, res := w.text(t, rewrite.AutoMode, true, c.sql)
 		want := count(t, hand, c.hand)
 		base, basePrepared := cpu(t, hand, c.hand, nil), prepared(t, hand, c.hand, nil)
 		var once, often []string
@@ -278,7 +279,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	if w.snap, err = pgcatalog.Load(ctx, conn, []string{"public"}); err != nil {
 		t.Fatal(err)
 	}
-	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.Definition)); err != nil {
+	if w.pol, err = policy.Compile(doc, w.snap, policy.WithViews(rewrite.RewriteViewQuery)); err != nil {
 		t.Fatal(err)
 	}
 	w.plan = rls.Generate(w.pol, w.snap, rls.Options{SignedViews: true})

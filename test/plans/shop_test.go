@@ -95,7 +95,7 @@ func shopPlans(t *testing.T, rows int) string {
 	table.WriteString("| query | by hand, ms | auto, ms | | path |\n|---|---:|---:|---:|---|\n")
 	for _, c := range shop {
 		began := time.Now()
-		text, res := w.text(t, rewrite.Auto, true, c.sql)
+		text, res := w.text(t, rewrite.AutoMode, true, c.sql)
 		planned(t, agent, res)
 		by := byHand.Replace(c.hand)
 		w.reseal(t, agent)

@@ -88,7 +88,7 @@ func starPlans(t *testing.T, sales int) (cells []string) {
 	sessions(t, hand, agent)
 	ours := strings.NewReplacer(" AND SALES", "", " AND RETURNS", "", " AND s.tenant = 1", "", " AND c.consent = 'yes'", "")
 	for _, c := range star {
-		text, res := w.text(t, rewrite.Auto, true, ours.Replace(c.sql))
+		text, res := w.text(t, rewrite.AutoMode, true, ours.Replace(c.sql))
 		planned(t, agent, res)
 		by := starByHand.Replace(c.sql)
 		w.reseal(t, agent)

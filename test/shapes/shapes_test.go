@@ -38,7 +38,8 @@ func TestTextIsUntouched(t *testing.T) {
 	if len(all) < 5000 {
 		t.Errorf("%d statements", len(all))
 	}
-	modes := []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.AlwaysInjected, rewrite.AlwaysSigned}
+	modes := []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode, rewrite.AlwaysInjectedMode,
+		rewrite.AlwaysSignedMode}
 	for n, mode := range modes {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
 		answered, tried := 0, 0

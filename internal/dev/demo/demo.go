@@ -561,7 +561,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if err != nil {
 		return err
 	}
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return err
 	}

@@ -148,9 +148,9 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 		return err
 	}
 	verifiers := newVerifiers(c, s.log)
-	mode := rewrite.Both
+	mode := rewrite.InjectedMode
 	if c.Enforcement == config.Auto {
-		mode = rewrite.Auto
+		mode = rewrite.AutoMode
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
 		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, Reminders: s.reminders,

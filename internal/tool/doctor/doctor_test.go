@@ -74,7 +74,7 @@ func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Tar
 	if err != nil {
 		return doctor.Target{}, err
 	}
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return doctor.Target{}, err
 	}

@@ -112,7 +112,7 @@ func (x *examination) knownExtensions(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.KnownExtension(name) }), nil
+	return slices.DeleteFunc(extensions, func(name string) bool { return !rewrite.IsKnownExtension(name) }), nil
 }
 
 // listedFunctions are the OIDs of the functions that the policy lists.

@@ -35,7 +35,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 		if served {
 			snap, _ = snap.Without(waiting)
 		}
-		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ type LogReplay struct {
 // depend on the session, are evaluated only after [LogReplay.AskContractsAs].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforced := p.Enforced()
-	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts,
+	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RowSecurityMode), policy: enforced, texts: texts,
 		found: map[[2]string]*LogClass{}}
 }
 

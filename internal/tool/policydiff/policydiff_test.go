@@ -73,7 +73,7 @@ func compile(t *testing.T, conn *pgx.Conn, text string) (*policy.Policy, *rls.Pl
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}

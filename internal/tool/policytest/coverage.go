@@ -103,7 +103,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 	if e.Query == "" {
 		return nil
 	}
-	result, refused := rewrite.New(d.snapshot, d.policy, rewrite.Both).Rewrite(e.Query, false)
+	result, refused := rewrite.New(d.snapshot, d.policy, rewrite.InjectedMode).Rewrite(e.Query, false)
 	if refused != nil {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 			return nil, err
 		}
 	}
-	if b.policy, err = policy.Compile(doc, b.snapshot, policy.WithViews(rewrite.Definition)); err != nil {
+	if b.policy, err = policy.Compile(doc, b.snapshot, policy.WithViews(rewrite.RewriteViewQuery)); err != nil {
 		return nil, err
 	}
 	if err := b.callers(); err != nil {
@@ -285,9 +285,9 @@ func (b *template) open(ctx context.Context, login credential, log *slog.Logger)
 	if d.audit, err = audit.Open(audit.Config{Mode: audit.Off}); err != nil {
 		return nil, err
 	}
-	mode := rewrite.Both
+	mode := rewrite.InjectedMode
 	if b.file.Enforcement == "auto" {
-		mode = rewrite.Auto
+		mode = rewrite.AutoMode
 	}
 	r := b.server.roles
 	control, agent := r.ControlRole, r.AgentRole

@@ -42,7 +42,7 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)
 	}
