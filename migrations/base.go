@@ -15,21 +15,21 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// base is one numbered migration.
-type base struct {
-	number   int
-	name     string
-	up, down string
+// baseMigration is one numbered migration of pgconsent's own objects.
+type baseMigration struct {
+	number         int
+	name           string
+	upSQL, downSQL string
 }
 
-// bases are the numbered files, in order.
-var bases = func() []base {
+// baseMigrations are the numbered migrations, in order.
+var baseMigrations = func() []baseMigration {
 	names, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
 		panic(err)
 	}
 	slices.Sort(names)
-	var out []base
+	var out []baseMigration
 	for _, file := range names {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "sql/"), ".sql")
 		if strings.HasSuffix(name, ".down") {
@@ -39,7 +39,7 @@ var bases = func() []base {
 		if err != nil || number != len(out)+1 {
 			panic("migrations: " + file + " is out of order")
 		}
-		out = append(out, base{number, name, read(file), read("sql/" + name + ".down.sql")})
+		out = append(out, baseMigration{number, name, read(file), read("sql/" + name + ".down.sql")})
 	}
 	return out
 }()
@@ -52,8 +52,8 @@ func read(file string) string {
 	return string(data)
 }
 
-// installedBase returns the number of the newest base migration, 0 without any.
-func (r *run) installedBase(ctx context.Context) (int, error) {
+// installedBase returns the number of the newest installed base migration, 0 if there is none.
+func (r *migrationRun) installedBase(ctx context.Context) (int, error) {
 	var there bool
 	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass('pgconsent.migration') IS NOT NULL").
 		Scan(&there); err != nil || !there {
@@ -63,13 +63,13 @@ func (r *run) installedBase(ctx context.Context) (int, error) {
 	var unknown bool
 	if err := r.tx.QueryRow(ctx, "SELECT COALESCE(pg_catalog.max(m.number), 0), "+
 		"COALESCE(pg_catalog.bool_or(m.number OPERATOR(pg_catalog.=) 1 AND m.name OPERATOR(pg_catalog.<>) $1), false) "+
-		"FROM pgconsent.migration AS m", bases[0].name).Scan(&n, &unknown); err != nil {
+		"FROM pgconsent.migration AS m", baseMigrations[0].name).Scan(&n, &unknown); err != nil {
 		return 0, err
 	}
 	if unknown {
 		return 0, errBeforeRelease
 	}
-	if n > len(bases) {
+	if n > len(baseMigrations) {
 		return 0, sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonUpstream,
 			"the database has base migration %d, which this pgconsent does not know", n).
 			WithHint("Use the pgconsent that installed it, or a newer one.")
@@ -83,9 +83,9 @@ var errBeforeRelease = sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlst
 	WithHint("Run pgconsent migrate --down with that version, then pgconsent migrate with this one. " +
 		"Consent records and records of the audit in the database are not taken over: dump schema pgconsent first.")
 
-func (r *run) installBase(ctx context.Context, have int) error {
-	for _, b := range bases[have:] {
-		if err := r.exec(ctx, Statement{b.up, "Base " + b.name +
+func (r *migrationRun) installBase(ctx context.Context, have int) error {
+	for _, b := range baseMigrations[have:] {
+		if err := r.exec(ctx, Statement{b.upSQL, "Base " + b.name +
 			": schemas, keys, verifiers of the sealed session."}); err != nil {
 			return err
 		}
@@ -99,9 +99,9 @@ func (r *run) installBase(ctx context.Context, have int) error {
 	return nil
 }
 
-func (r *run) removeBase(ctx context.Context, have int) error {
-	for _, b := range slices.Backward(bases[:have]) {
-		if err := r.exec(ctx, Statement{b.down, "Take base " + b.name + " away."}); err != nil {
+func (r *migrationRun) removeBase(ctx context.Context, have int) error {
+	for _, b := range slices.Backward(baseMigrations[:have]) {
+		if err := r.exec(ctx, Statement{b.downSQL, "Take base " + b.name + " away."}); err != nil {
 			return err
 		}
 	}

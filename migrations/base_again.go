@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-const whyAgain = "What was installed has been altered: functions and triggers are put back as they are installed."
+const restoreBaseReason = "What was installed has been altered: functions and triggers are put back as they are installed."
 
-// baseAgain returns what puts the functions, triggers and revoked rights of the base back, in the order of the files, each
-// function as the last of them has it. Tables, which have data, are left as they are.
-func baseAgain() []string {
+// restoreBaseStatements returns statements that restore the functions, triggers and revoked rights of the base, in the
+// order of the files. Each function is as the last file has it. Tables, which have data, are left as they are.
+func restoreBaseStatements() []string {
 	last := map[string]int{}
 	var all []string
-	for _, b := range bases {
-		for _, s := range statements(b.up) {
+	for _, b := range baseMigrations {
+		for _, s := range splitStatements(b.upSQL) {
 			if name, ok := functionOf(s); ok {
 				last[name] = len(all)
 			}
@@ -46,7 +46,7 @@ func baseAgain() []string {
 	return out
 }
 
-// functionOf is the name of the function that a statement makes. None is overloaded.
+// functionOf returns the name of the function that a statement creates. No function of the base is overloaded.
 func functionOf(statement string) (string, bool) {
 	for _, before := range []string{"CREATE FUNCTION ", "CREATE OR REPLACE FUNCTION "} {
 		if rest, ok := strings.CutPrefix(statement, before); ok {
@@ -57,8 +57,9 @@ func functionOf(statement string) (string, bool) {
 	return "", false
 }
 
-// statements cuts one of our files: a statement ends with a semicolon at the end of a line, outside of bodies.
-func statements(file string) []string {
+// splitStatements splits a SQL file of pgconsent into statements. A statement ends with a semicolon at the end of a
+// line, outside of function bodies.
+func splitStatements(file string) []string {
 	var out, lines []string
 	quoted, atomic := false, false
 	for line := range strings.Lines(file) {
@@ -88,23 +89,24 @@ func statements(file string) []string {
 	return out
 }
 
-// altered tells whether what is installed is not as it was, or what tells of old snapshots was emptied.
-func (r *run) altered(ctx context.Context) (bool, error) {
-	changed, err := drift(ctx, r.tx)
+// isAltered tells whether the installed objects have changed since migrate made them, or the table with the oldest
+// valid snapshot was emptied.
+func (r *migrationRun) isAltered(ctx context.Context) (bool, error) {
+	changed, err := compareFingerprints(ctx, r.tx)
 	if err != nil || len(changed) > 0 {
 		return true, err
 	}
-	var floor bool
-	if err := r.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.change WHERE xid = '0')").Scan(&floor); err != nil {
+	var floorMissing bool
+	if err := r.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.change WHERE xid = '0')").Scan(&floorMissing); err != nil {
 		return true, fmt.Errorf("look for drift: %w", err)
 	}
-	return !floor, nil
+	return !floorMissing, nil
 }
 
-// putBack is done before the policy is installed anew.
-func (r *run) putBack(ctx context.Context) error {
-	for _, sql := range baseAgain() {
-		if err := r.exec(ctx, Statement{sql, whyAgain}); err != nil {
+// restoreBase restores what was altered, before the policy is installed anew.
+func (r *migrationRun) restoreBase(ctx context.Context) error {
+	for _, sql := range restoreBaseStatements() {
+		if err := r.exec(ctx, Statement{sql, restoreBaseReason}); err != nil {
 			return err
 		}
 	}

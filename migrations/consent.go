@@ -1,12 +1,13 @@
 package migrations
 
-// ConsentGrants are the rights of the control role on the consent registry: it reads, and appends through functions.
+// ConsentGrants returns the rights of the control role on the consent registry: it reads the tables, and appends
+// through functions.
 func ConsentGrants(controlRole string) []Grant {
 	control := []string{quoteIdent(controlRole)}
 	return []Grant{
 		{
-			Rights: Rights("EXECUTE"), Kind: "FUNCTION", To: control,
-			On: []string{
+			Rights: WholeObjectRights("EXECUTE"), Kind: "FUNCTION", Roles: control,
+			Objects: []string{
 				"pgconsent.consent_now()", "pgconsent.consent_epoch()", "pgconsent.consent_open()",
 				"pgconsent.consent_name(pg_catalog.uuid, pg_catalog.text, pg_catalog.bytea)",
 				"pgconsent.consent_append(pgconsent.consent_record, pg_catalog.text)",
@@ -16,8 +17,8 @@ func ConsentGrants(controlRole string) []Grant {
 			Why: "Changes of consent are recorded as this role, and in no other way.",
 		},
 		{
-			Rights: Rights("SELECT"), To: control,
-			On: []string{
+			Rights: WholeObjectRights("SELECT"), Roles: control,
+			Objects: []string{
 				"pgconsent.consent_registry", "pgconsent.subject", "pgconsent.consent_record", "pgconsent.consent_code",
 				"pgconsent.consent_current", "pgconsent.consent_guardian", "pgconsent.change",
 			},

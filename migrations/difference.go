@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// difference is what has to be done so that one plan becomes another one.
+// difference says what must be done to turn the installed plan into another plan.
 type difference struct {
-	drop     []installedObject // in this order
-	replaced []installedObject // of which a new version takes the place
-	steps    []step            // in this order
-	all      []Object          // of the new plan
+	dropped    []installedObject // the objects to drop, in this order
+	replaced   []installedObject // the objects that a new version replaces
+	steps      []step            // the steps that make and replace objects, in this order
+	newObjects []Object          // all objects of the new plan
 }
 
 // step makes an object, or replaces an earlier version of it.
@@ -25,30 +25,31 @@ type step struct {
 
 func (s step) statements() []Statement {
 	if s.replaces {
-		return s.Replace
+		return s.ReplaceStatements
 	}
-	return s.Make
+	return s.MakeStatements
 }
 
-// compare finds the objects that differ, and those that need what has to be dropped.
-func compare(installed map[string]installedObject, plan []Object) difference {
-	d := difference{all: plan}
+// comparePlans finds the objects that differ between an installed plan and another one, and the objects that need those
+// to be dropped.
+func comparePlans(installed map[string]installedObject, plan []Object) difference {
+	d := difference{newObjects: plan}
 	dropped, there := map[string]bool{}, map[string]bool{}
 	drop := func(was installedObject) {
 		dropped[was.identity] = true
-		d.drop = append(d.drop, was)
+		d.dropped = append(d.dropped, was)
 	}
 	for _, o := range plan {
 		there[o.Identity] = true
 		was, known := installed[o.Identity]
-		needs := slices.ContainsFunc(o.Needs, func(identity string) bool { return dropped[identity] })
+		needs := slices.ContainsFunc(o.NeededObjects, func(identity string) bool { return dropped[identity] })
 		switch {
 		case !known:
 			d.steps = append(d.steps, step{o, false})
-		case needs || was.made != o.made() && o.Replace == nil:
+		case needs || was.made != o.makeHash() && o.ReplaceStatements == nil:
 			drop(was)
 			d.steps = append(d.steps, step{o, false})
-		case was.made != o.made():
+		case was.made != o.makeHash():
 			d.replaced = append(d.replaced, was)
 			d.steps = append(d.steps, step{o, true})
 		}
@@ -58,32 +59,32 @@ func compare(installed map[string]installedObject, plan []Object) difference {
 			drop(was)
 		}
 	}
-	slices.SortFunc(d.drop, func(a, b installedObject) int {
+	slices.SortFunc(d.dropped, func(a, b installedObject) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.identity, b.identity))
 	})
 	return d
 }
 
-// made is a hash of how an object is made.
-func (o Object) made() string {
+// makeHash returns a hash of the statements that make an object.
+func (o Object) makeHash() string {
 	h := sha256.New()
-	for _, s := range o.Make {
+	for _, s := range o.MakeStatements {
 		fmt.Fprintf(h, "%s;\n", s.SQL)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// revokes take back the rights that dropped and replaced objects have given on others, and that no object of the plan
-// gives.
-func (d difference) revokes() []string {
+// revokeStatements returns statements that take back the rights which dropped and replaced objects have given on other
+// objects, and which no object of the new plan gives.
+func (d difference) revokeStatements() []string {
 	given := map[string]bool{}
-	for _, o := range d.all {
+	for _, o := range d.newObjects {
 		for _, sql := range o.revokes() {
 			given[sql] = true
 		}
 	}
 	var out []string
-	for _, was := range slices.Concat(d.drop, d.replaced) {
+	for _, was := range slices.Concat(d.dropped, d.replaced) {
 		for _, sql := range was.revokes {
 			if !given[sql] {
 				given[sql] = true
@@ -97,15 +98,15 @@ func (d difference) revokes() []string {
 func (o Object) revokes() []string {
 	var out []string
 	for _, g := range o.Grants {
-		out = append(out, g.revokes()...)
+		out = append(out, g.revokeStatements()...)
 	}
 	return out
 }
 
-// tables are those to which objects belong that differ.
-func (d difference) tables() []string {
+// changedTables returns the tables to which the differing objects belong.
+func (d difference) changedTables() []string {
 	var out []string
-	for _, was := range slices.Concat(d.drop, d.replaced) {
+	for _, was := range slices.Concat(d.dropped, d.replaced) {
 		out = append(out, was.tables...)
 	}
 	for _, s := range d.steps {
@@ -117,25 +118,25 @@ func (d difference) tables() []string {
 
 func (d difference) changed() Changed {
 	identities := map[string]bool{}
-	for _, was := range d.drop {
+	for _, was := range d.dropped {
 		identities[was.identity] = true
 	}
 	for _, s := range d.steps {
 		identities[s.Identity] = true
 	}
 	all := map[string]bool{}
-	for _, o := range d.all {
+	for _, o := range d.newObjects {
 		all[o.Identity] = true
 	}
 	for identity := range identities {
 		all[identity] = true
 	}
-	// Our own tables are under row security as well.
+	// tables of pgconsent's own have row security as well, and are not counted
 	theirs := func(tables []string) int {
 		return len(slices.DeleteFunc(tables, func(t string) bool { return strings.HasPrefix(t, "pgconsent") }))
 	}
-	tables := d.tables()
-	everywhere := append(tablesOf(d.all), tables...)
+	tables := d.changedTables()
+	everywhere := append(tablesOf(d.newObjects), tables...)
 	slices.Sort(everywhere)
 	return Changed{
 		Objects: len(identities), AllObjects: len(all),

@@ -14,46 +14,48 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone
-// or new in our schemas, policies, row security and grants to our roles. Empty: nothing differs.
+// Drift returns in which objects the database differs from what migrate made: objects that are changed, missing or new
+// in pgconsent's schemas, policies, row security and grants to its roles. The result is empty if nothing differs. The
+// connection is that of the control role or the owner.
 //
-// It reads definitions, and so meets the locks of a migrate that runs: it looks again where that took a relation away
-// from under it, and gives way before either becomes a deadlock.
+// It reads definitions, which may be locked by a migrate that runs. If that migrate drops a relation meanwhile, it
+// tries again, and it ends its wait before a deadlock could arise.
 func Drift(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	for tries := 1; ; tries++ {
-		changed, err := driftNow(ctx, conn)
-		if err == nil || tries == 3 || !passing(err) {
+		changed, err := driftOnce(ctx, conn)
+		if err == nil || tries == 3 || !isTransient(err) {
 			return changed, err
 		}
 	}
 }
 
-// passing tells whether an error is of DDL that runs beside us and says nothing of what is installed.
-func passing(err error) bool {
+// isTransient tells whether an error is caused by DDL that runs at the same time, so that it says nothing about the
+// installed objects.
+func isTransient(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && slices.Contains([]string{
-		"XX000", // a relation that an older snapshot still names
+		"XX000", // the error of a relation that an older snapshot still names
 		"40001", "40P01", "55P03",
 	}, pg.Code)
 }
 
-func driftNow(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+func driftOnce(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		return nil, fmt.Errorf("look for drift: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// Less than deadlock_timeout, of which a migrate could be the victim.
+	// The timeout is less than deadlock_timeout: a migrate could become the victim of a deadlock.
 	for _, sql := range append([]string{"SET LOCAL lock_timeout = '500ms'"}, catalog.ReadingSettings...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return nil, fmt.Errorf("look for drift: %w", err)
 		}
 	}
-	return drift(ctx, tx)
+	return compareFingerprints(ctx, tx)
 }
 
-func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	now, err := objects(ctx, tx)
+func compareFingerprints(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	now, err := currentFingerprints(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +70,14 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	relations, err := relations(ctx, tx)
+	relations, err := relationNames(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(then)) {
 		switch f, ok := now[id]; {
-		case !ok && !relations[relationOf(id)]: // a partition that was dropped takes its policies along
+		case !ok && !relations[relationOf(id)]: // the policies of a dropped partition are gone with it
 		case !ok:
 			out = append(out, id+" is gone")
 		case f != then[id]:
@@ -90,7 +92,7 @@ func drift(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return out, nil
 }
 
-// storedFingerprints are those that the last migrate has stored.
+// storedFingerprints returns the fingerprints that the last migrate has stored.
 func storedFingerprints(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
 	rows, err := tx.Query(ctx, "SELECT o.identity, o.fingerprint FROM pgconsent.installed_object AS o")
 	if err != nil {
@@ -107,7 +109,7 @@ func storedFingerprints(ctx context.Context, tx pgx.Tx) (map[string]string, erro
 	return out, nil
 }
 
-// relationOf returns the table that a policy or table of the record is about, else "".
+// relationOf returns the table to which a recorded policy or table belongs, else "".
 func relationOf(identity string) string {
 	if _, table, ok := strings.Cut(identity, " on "); ok && strings.HasPrefix(identity, "policy ") {
 		return table
@@ -119,8 +121,8 @@ func relationOf(identity string) string {
 	return table
 }
 
-// relations are the names of all relations, and "".
-func relations(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
+// relationNames returns the names of all relations, and "".
+func relationNames(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	rows, err := tx.Query(ctx,
 		"SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "+
 			"UNION ALL SELECT ''")
@@ -138,9 +140,9 @@ func relations(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	return set, nil
 }
 
-// objects returns a fingerprint of everything that enforces the policy in the database. Whatever a role may read of the
-// catalogs is enough. Names in definitions depend on the search path, which must be pg_catalog.
-func objects(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
+// currentFingerprints returns a fingerprint for each object that enforces the policy in the database. The rights that
+// every role has on the catalogs are enough. Names in definitions depend on the search path, which must be pg_catalog.
+func currentFingerprints(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
 	rows, err := tx.Query(ctx, `
 WITH ours AS (
   SELECT n.oid, n.nspname FROM pg_namespace AS n WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// The event triggers that note DDL, and the one that withholds rights on tables without row security. By their names
-// they fire last, and also in sessions that apply what others have done.
+// The event triggers that note DDL, and the event trigger that withholds rights on tables without row security. Because
+// of their names they fire last. They also fire in sessions that apply replicated changes.
 var eventTriggers = []struct{ name, event, function, why string }{
-	{"zz_pgconsent_ddl", "ddl_command_end", "pgconsent.catalog_changed()", whyEvents},
-	{"zz_pgconsent_drop", "sql_drop", "pgconsent.catalog_changed()", whyEvents},
+	{"zz_pgconsent_ddl", "ddl_command_end", "pgconsent.catalog_changed()", eventTriggersReason},
+	{"zz_pgconsent_drop", "sql_drop", "pgconsent.catalog_changed()", eventTriggersReason},
 	{"zz_pgconsent_withhold", "ddl_command_end WHEN TAG IN ('ALTER TABLE')", "pgconsent.withhold()",
 		"Agents have no rights on a table of the policy while its row security is off. Only a superuser may make " +
 			"event triggers; without it proxies notice at their next look."},
 }
 
-const whyEvents = "DDL is noticed before an agent's next statement. Only a superuser may make event triggers; " +
+const eventTriggersReason = "DDL is noticed before an agent's next statement. Only a superuser may make event triggers; " +
 	"without them proxies look every two seconds."
 
-// watchDDL makes the event triggers where that is possible. A function that is another role's is left alone: whoever owns
-// it could have a superuser run anything.
-func (r *run) watchDDL(ctx context.Context) error {
+// createEventTriggers makes the event triggers if the role may do so. It uses no function that belongs to another role:
+// the owner of the function could have a superuser run anything.
+func (r *migrationRun) createEventTriggers(ctx context.Context) error {
 	enabled := map[string]bool{}
 	names, err := r.names(ctx, `SELECT t.evtname FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid IN ('pgconsent.catalog_changed()'::pg_catalog.regprocedure,
@@ -43,7 +43,7 @@ func (r *run) watchDDL(ctx context.Context) error {
 		if !ours {
 			continue
 		}
-		_, err := r.try(ctx, Statement{
+		_, err := r.tryExec(ctx, Statement{
 			fmt.Sprintf("DROP EVENT TRIGGER IF EXISTS %[1]s; CREATE EVENT TRIGGER %[1]s ON %[2]s EXECUTE FUNCTION "+
 				"%[3]s; ALTER EVENT TRIGGER %[1]s ENABLE ALWAYS",
 				t.name, t.event, t.function), t.why}, "42501")

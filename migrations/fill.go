@@ -9,21 +9,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Fill is what a plan stores beside the rows of a table, and how it is filled in.
+// Fill is a table of answers that a plan stores beside the rows of a table, with the queries that fill it.
 type Fill struct {
-	Name     string
-	Relation string
-	Left     string // the query of how many rows are left
-	// notes the next n rows, whose answers are worked out as the transaction commits; and counts them
-	Next    func(n int) string
-	Differs string // the query of how many rows have another answer than they should
+	Name      string
+	Relation  string
+	CountLeft string // the query of the number of rows that have no answer yet
+	// returns the query that notes the next n rows and counts them; their answers are stored when the transaction commits
+	NextRows   func(n int) string
+	CountWrong string // the query of the number of rows whose stored answer is wrong
 }
 
-// fillBatch is how many rows one transaction fills in: it locks them, and whoever changes their people waits for it.
+// fillBatch is the number of rows that one transaction fills in. It locks the rows, and whoever changes their subjects
+// waits for it.
 const fillBatch = 2000
 
-// FillAll fills in what does not count yet. Each batch is a transaction of its own, so that it can be interrupted at
-// any time, and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were stored.
+// FillAll fills in the stored answers that are not complete. Each batch is a transaction of its own, so FillAll can be
+// interrupted at any time, and continues where it was. Until it is done, rules read the subjects of rows, as if nothing
+// were stored.
 func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f Fill, left int64)) error {
 	for _, f := range fills {
 		if err := fill(ctx, conn, f, progress); err != nil {
@@ -35,7 +37,7 @@ func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f 
 
 func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64)) error {
 	for {
-		// A change that nobody settles any more: one that is committed and still noted.
+		// A change that was committed and noted, and that nobody settles any more.
 		if _, err := conn.Exec(ctx,
 			`SELECT pgconsent.materialized_invalidate($1)
 			WHERE EXISTS (SELECT FROM pgconsent.materialized_change AS c WHERE c.name = $1)`, f.Name); err != nil {
@@ -46,14 +48,14 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			f.Name).Scan(&ready); err != nil || ready {
 			return err
 		}
-		// Filling in anew sees what was never settled, which may go.
+		// The filling begins anew and so includes changes that were never settled; their notes may go.
 		if _, err := conn.Exec(ctx, `WITH begun AS (UPDATE pgconsent.materialized SET filled_of = stale, filled_to = NULL
 			WHERE name = $1 AND filled_of IS DISTINCT FROM stale RETURNING name)
 			DELETE FROM pgconsent.materialized_change AS c USING begun AS b WHERE c.name = b.name`, f.Name); err != nil {
 			return err
 		}
 		var left int64
-		if err := conn.QueryRow(ctx, f.Left).Scan(&left); err != nil {
+		if err := conn.QueryRow(ctx, f.CountLeft).Scan(&left); err != nil {
 			return err
 		}
 		progress(f, left)
@@ -68,7 +70,7 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			left = max(0, left-n)
 			progress(f, left)
 		}
-		// What changed meanwhile and could not be settled begins it anew.
+		// If a change could not be settled meanwhile, the filling begins anew.
 		if _, err := conn.Exec(ctx, `UPDATE pgconsent.materialized SET ready = true WHERE name = $1 AND stale = filled_of`,
 			f.Name); err != nil {
 			return err
@@ -79,17 +81,17 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 func fillNext(ctx context.Context, conn *pgx.Conn, f Fill) (n int64, err error) {
 	for try := range 10 {
 		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, f.Next(fillBatch/(1+try))).Scan(&n)
+			return tx.QueryRow(ctx, f.NextRows(fillBatch/(1+try))).Scan(&n)
 		})
-		if err == nil || !again(err) {
+		if err == nil || !isRetryable(err) {
 			break
 		}
 	}
 	return n, err
 }
 
-// again tells whether others were in the way.
-func again(err error) bool {
+// isRetryable tells whether an error is caused by concurrent transactions, so that trying again may succeed.
+func isRetryable(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// find reads the state that the plan has to fit in.
-func (r *run) find(ctx context.Context, o Options) (Found, error) {
+// findState reads the state of the database into which the plan has to fit.
+func (r *migrationRun) findState(ctx context.Context, o Options) (Found, error) {
 	f := Found{RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{}}
 	fail := func(err error) (Found, error) { return Found{}, fmt.Errorf("migrate: look at the database: %w", err) }
 
@@ -54,10 +54,10 @@ func (r *run) find(ctx context.Context, o Options) (Found, error) {
 			f.PublicOnDatabase = append(f.PublicOnDatabase, privilege)
 		}
 	}
-	// Those of another database's pgconsent are left alone, so that its --down can drop them; so are roles that cannot
-	// connect here.
+	// Roles of another database's pgconsent do not get the rights by name, so that its --down can drop them; nor do roles
+	// that cannot connect here.
 	f.KeepRoles, err = r.names(ctx, `SELECT r.rolname FROM pg_roles AS r
-		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) AND NOT `+isMarked+`
+		WHERE NOT r.rolsuper AND r.rolname !~ '^pg_' AND r.rolname <> ALL ($1::text[]) AND NOT `+isMarkedCondition+`
 			AND has_database_privilege(r.oid, current_database(), 'CONNECT') ORDER BY r.rolname`,
 		[]string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole})
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *run) find(ctx context.Context, o Options) (Found, error) {
 	return f, nil
 }
 
-func (r *run) names(ctx context.Context, sql string, args ...any) ([]string, error) {
+func (r *migrationRun) names(ctx context.Context, sql string, args ...any) ([]string, error) {
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -74,21 +74,22 @@ func (r *run) names(ctx context.Context, sql string, args ...any) ([]string, err
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// check refuses a result in which the agent's role could still make objects: REVOKE by somebody who did not grant is
-// silent about having done nothing.
-func (r *run) check(ctx context.Context, o Options) error {
-	missing, err := r.mayMake(ctx, o)
+// checkAgentRights returns an error if the agent's role could still make objects. A REVOKE by a role that has not
+// granted the right does nothing, without an error.
+func (r *migrationRun) checkAgentRights(ctx context.Context, o Options) error {
+	missing, err := r.missingRevocations(ctx, o)
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		return &MissingRights{missing}
+		return &MissingRightsError{missing}
 	}
 	return nil
 }
 
-// mayMake returns the statements that would keep the agent's role from making objects; none if it cannot.
-func (r *run) mayMake(ctx context.Context, o Options) ([]Statement, error) {
+// missingRevocations returns the statements that would keep the agent's role from making objects; none if it cannot
+// make any.
+func (r *migrationRun) missingRevocations(ctx context.Context, o Options) ([]Statement, error) {
 	fail := func(err error) ([]Statement, error) {
 		return nil, fmt.Errorf("migrate: check the agent's role: %w", err)
 	}

@@ -13,45 +13,45 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// installedPlan is what is stored of the plan that is installed.
+// installedPlan is the installed plan as the database records it.
 type installedPlan struct {
 	Installed
-	basis      basis
-	objects    map[string]installedObject // by identity
+	basis      planBasis
+	objects    map[string]installedObject // the recorded objects by their identities
 	privileges privilegeChanges
-	lowest     int // the number of the statement that undo begins with
+	firstUndo  int // the number of the statement with which undo begins
 }
 
-// installedObject is what is stored of one object.
+// installedObject is a recorded object of the installed plan.
 type installedObject struct {
 	identity, made  string
 	tables, revokes []string
 	undo            []Statement
-	order           int // the number of the first of these: what was made later has a lower one
+	order           int // the number of the first statement in undo; objects that were made later have lower numbers
 }
 
-// basis is the state that a plan was made for, as far as the next one has to fit in it.
-type basis struct {
+// planBasis is the recorded state of the database for which a plan was made, as far as the next plan depends on it.
+type planBasis struct {
 	Database string
 	Roles    []string
 
-	RowSecurity      map[string]bool // of the tables of the plan
+	RowSecurity      map[string]bool // for each table of the plan, whether row security was on
 	PublicOnDatabase []string
 	PublicCreate     []string
 	KeepRoles        []string
 }
 
-func newBasis(f Found, o Options, objects []Object) basis {
-	b := basis{
+func newBasis(f Found, o Options, objects []Object) planBasis {
+	b := planBasis{
 		Database: f.Database, Roles: o.roles(), RowSecurity: map[string]bool{},
 		PublicOnDatabase: f.PublicOnDatabase, PublicCreate: f.PublicCreate, KeepRoles: f.KeepRoles,
 	}
-	b.add(f, objects)
+	b.addTables(f, objects)
 	return b
 }
 
-// add adds the tables of objects.
-func (b *basis) add(f Found, objects []Object) {
+// addTables adds the state of the tables of objects.
+func (b *planBasis) addTables(f Found, objects []Object) {
 	for _, o := range objects {
 		for _, t := range o.Tables {
 			b.RowSecurity[t.String()] = f.RowSecurity[t.String()]
@@ -59,10 +59,10 @@ func (b *basis) add(f Found, objects []Object) {
 	}
 }
 
-func (b basis) String() string {
+func (b planBasis) String() string {
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // strings and booleans
+		panic(err) // strings and booleans can always be marshaled
 	}
 	return string(text)
 }
@@ -71,9 +71,9 @@ func (o Options) roles() []string {
 	return []string{o.AgentRole, o.ControlRole, o.ReaderRole, o.RowsRole}
 }
 
-// foundBeside is the state that a plan has to fit in that takes the place of one which is installed: as the database is
-// now, but for what that plan has changed of it.
-func (r *run) foundBeside(ctx context.Context, b basis, now Found) (Found, error) {
+// stateWithoutPlan returns the state into which a plan has to fit that replaces an installed plan: the present state of
+// the database without what the installed plan has changed.
+func (r *migrationRun) stateWithoutPlan(ctx context.Context, b planBasis, now Found) (Found, error) {
 	maps.Copy(now.RowSecurity, b.RowSecurity)
 	now.PublicOnDatabase = b.PublicOnDatabase
 	var err error
@@ -82,13 +82,13 @@ func (r *run) foundBeside(ctx context.Context, b basis, now Found) (Found, error
 		return Found{}, fmt.Errorf("migrate: look at the database: %w", err)
 	}
 	now.KeepRoles = slices.DeleteFunc(slices.Clone(b.KeepRoles), func(role string) bool {
-		return !slices.Contains(now.KeepRoles, role) // it was dropped
+		return !slices.Contains(now.KeepRoles, role) // the role was dropped
 	})
 	return now, nil
 }
 
-// readPlan reads what is stored of the plan that is installed; nil where there is none.
-func (r *run) readPlan(ctx context.Context) (*installedPlan, error) {
+// readInstalledPlan reads the record of the installed plan; the result is nil if there is none.
+func (r *migrationRun) readInstalledPlan(ctx context.Context) (*installedPlan, error) {
 	fail := func(err error) (*installedPlan, error) {
 		return nil, fmt.Errorf("migrate: read what is installed: %w", err)
 	}
@@ -129,7 +129,7 @@ func (r *run) readPlan(ctx context.Context) (*installedPlan, error) {
 			}
 			o.undo = append(o.undo, s)
 			p.objects[identity] = o
-			p.lowest = min(p.lowest, seq)
+			p.firstUndo = min(p.firstUndo, seq)
 			return nil
 		})
 	}
@@ -140,8 +140,8 @@ func (r *run) readPlan(ctx context.Context) (*installedPlan, error) {
 	return p, err
 }
 
-// undoStatements reads how to drop what was made, the last first.
-func (r *run) undoStatements(ctx context.Context) ([]Statement, error) {
+// undoStatements reads the recorded statements that drop what was made, the last object first.
+func (r *migrationRun) undoStatements(ctx context.Context) ([]Statement, error) {
 	rows, err := r.tx.Query(ctx, "SELECT u.sql, u.why FROM pgconsent.installed_undo AS u ORDER BY u.seq")
 	if err != nil {
 		return nil, fmt.Errorf("migrate: read how to undo: %w", err)
@@ -153,30 +153,30 @@ func (r *run) undoStatements(ctx context.Context) ([]Statement, error) {
 	return statements, nil
 }
 
-// remember stores what is installed now, and how to undo it.
-func (r *run) remember(ctx context.Context, p Plan, in inspection, d difference) error {
-	in.plan.basis.add(in.found, d.all)
-	if err := r.sayInstalled(ctx, p, in.plan.basis); err != nil {
+// recordPlan records what is installed now, and how to undo it.
+func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in inspection, d difference) error {
+	in.plan.basis.addTables(in.found, d.newObjects)
+	if err := r.recordInstalled(ctx, p, in.plan.basis); err != nil {
 		return err
 	}
 	var dropped, outdated []string
-	for _, was := range d.drop {
+	for _, was := range d.dropped {
 		dropped, outdated = append(dropped, was.identity), append(outdated, was.identity)
 	}
 	for _, was := range d.replaced {
 		outdated = append(outdated, was.identity)
 	}
 	var objects, undo [][]string
-	seq := in.plan.lowest
+	seq := in.plan.firstUndo
 	for _, s := range d.steps {
-		objects = append(objects, []string{quoteLiteral(s.Identity), quoteLiteral(s.made()),
+		objects = append(objects, []string{quoteLiteral(s.Identity), quoteLiteral(s.makeHash()),
 			quoteArray(tableNames(s.Tables)), quoteArray(s.revokes())})
 		if s.replaces {
 			continue
 		}
-		// What is made last is dropped first.
-		seq -= len(s.Drop)
-		for i, u := range s.Drop {
+		// objects that are made last are dropped first
+		seq -= len(s.DropStatements)
+		for i, u := range s.DropStatements {
 			undo = append(undo, []string{strconv.Itoa(seq + i), quoteLiteral(u.SQL), quoteLiteral(u.Why), quoteLiteral(s.Identity)})
 		}
 	}
@@ -184,16 +184,16 @@ func (r *run) remember(ctx context.Context, p Plan, in inspection, d difference)
 	if err != nil {
 		return err
 	}
-	drifts, err := r.fingerprints(ctx)
+	drifts, err := r.storeFingerprints(ctx)
 	if err != nil {
 		return err
 	}
-	const how = "Remember how to restore what was found."
+	const reason = "Remember how to restore what was found."
 	for _, s := range slices.Concat(
 		replaceRows("pgconsent.installed_plan", "identity", quoteAll(outdated), "identity, made, tables, revokes", objects,
 			"Remember which objects there are: the next migrate changes those that differ."),
-		replaceRows("pgconsent.installed_undo", "object", quoteAll(dropped), "seq, sql, why, object", undo, how),
-		in.plan.privileges.store(given, how), drifts,
+		replaceRows("pgconsent.installed_undo", "object", quoteAll(dropped), "seq, sql, why, object", undo, reason),
+		in.plan.privileges.storeStatements(given, reason), drifts,
 	) {
 		if err := r.exec(ctx, s); err != nil {
 			return err
@@ -202,9 +202,9 @@ func (r *run) remember(ctx context.Context, p Plan, in inspection, d difference)
 	return nil
 }
 
-// fingerprints stores what was made, to notice drift.
-func (r *run) fingerprints(ctx context.Context) ([]Statement, error) {
-	now, err := objects(ctx, r.tx)
+// storeFingerprints returns statements that store the fingerprints of the made objects, by which drift is noticed.
+func (r *migrationRun) storeFingerprints(ctx context.Context) ([]Statement, error) {
+	now, err := currentFingerprints(ctx, r.tx)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,8 @@ func (r *run) fingerprints(ctx context.Context) ([]Statement, error) {
 		"Remember what was made, to notice drift."), nil
 }
 
-// replaceRows deletes the rows of one of our tables that have one of these keys, and inserts others.
+// replaceRows returns statements that delete the rows with the given keys from one of pgconsent's tables, and insert
+// other rows.
 func replaceRows(table, key string, keys []string, columns string, rows [][]string, why string) []Statement {
 	var out []Statement
 	if len(keys) > 0 {

@@ -1,4 +1,4 @@
-// Package migrations installs the database side and takes it away again.
+// Package migrations installs pgconsent's objects in a database and removes them again.
 //
 // Everything happens in one transaction under a lock: the base (numbered SQL in this package), and the objects of a
 // [Plan], with the privileges that it gives and takes. How the state that was found is changed, privileges included, is
@@ -20,22 +20,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Options say for whom to install.
+// Options say for which roles to install, and who is told about it.
 type Options struct {
-	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// the names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 
-	// The passwords to give to the roles; "": leave as they are. Only a SCRAM verifier reaches the server.
+	// The passwords that the roles get; "": their passwords stay. Only a SCRAM verifier reaches the server.
 	AgentPassword, ControlPassword string
 
-	// Waits is told each time that others hold locks which are needed, before the next attempt; nil: nobody is.
-	Waits func([]Holder)
+	// OnWait is called each time that other sessions hold locks which are needed, before the next attempt; it may be nil.
+	OnWait func([]Holder)
 
-	// Changed is told what Up has changed, when that is committed; nil: nobody is.
-	Changed func(Changed)
+	// OnChange is called with what Up has changed, after the commit; it may be nil.
+	OnChange func(Changed)
 }
 
-// The names of the roles where Options leave them empty.
+// The names of the roles for which Options name none.
 const (
 	DefaultAgentRole   = "pgconsent_agent"
 	DefaultControlRole = "pgconsent_control"
@@ -59,46 +59,46 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Found is the part of the database's state that a plan has to fit in.
+// Found is the state of a database into which a plan has to fit.
 type Found struct {
 	Database      string
-	Superuser     bool            // the migrating role is one
-	RowSecurity   map[string]bool // relation, as schema.name: row security is on already
-	PublicUsage   map[string]bool // schema: PUBLIC has USAGE
+	Superuser     bool            // the migrating role is a superuser
+	RowSecurity   map[string]bool // for each relation, as schema.name, whether row security is on already
+	PublicUsage   map[string]bool // for each schema, whether PUBLIC has USAGE
 	PublicConnect bool            // PUBLIC may connect to the database
 
-	// What PUBLIC may do and agents must not, with the roles that keep the right by name.
-	PublicOnDatabase []string // of CREATE, TEMPORARY
-	PublicCreate     []string // schemas
-	KeepRoles        []string
+	// The rights of PUBLIC that agents must not have, and the roles that keep them by name.
+	PublicOnDatabase []string // which of CREATE and TEMPORARY PUBLIC has on the database
+	PublicCreate     []string // the schemas in which PUBLIC may create objects
+	KeepRoles        []string // the roles that get these rights by name
 }
 
-// Plan is what a policy asks of the database: an *rls.Plan.
+// Plan is what a policy requires of the database: an *rls.Plan.
 type Plan interface {
-	Hash() string           // of the database half
-	PolicyVersion() string  // of the whole policy
-	Objects(Found) []Object // in the order in which they are made
+	Hash() string           // returns a hash of the plan's objects
+	PolicyVersion() string  // returns the version of the whole policy
+	Objects(Found) []Object // returns the objects in the order in which they are made
 }
 
-// Installed is what the database says is installed.
+// Installed says what is installed, by the record in the database.
 type Installed struct {
-	Base          int    // number of the newest base migration
-	Hash          string // of the database half
-	PolicyVersion string
+	Base          int    // the number of the newest base migration
+	Hash          string // the hash of the installed plan
+	PolicyVersion string // the version of the policy from which the plan was made
 }
 
 // ErrNotInstalled is returned by ReadInstalled for a database without pgconsent.
 var ErrNotInstalled = errors.New("pgconsent is not installed in this database: run pgconsent migrate")
 
-// Why what is installed is not what a plan asks for.
+// The reasons why the installed plan is not the one that a policy requires.
 var (
 	ErrOtherPolicy = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
 	ErrOtherSchema = errors.New(
 		"the configured policy is installed, but the schema, or pgconsent itself, has changed since: run pgconsent migrate")
 )
 
-// Fits returns nil if what is installed is what a plan asks for, else [ErrOtherPolicy] or [ErrOtherSchema].
-func (in Installed) Fits(p Plan) error {
+// CheckPlan returns nil if the installed plan is p, else [ErrOtherPolicy] or [ErrOtherSchema].
+func (in Installed) CheckPlan(p Plan) error {
 	switch {
 	case in.Hash == p.Hash():
 		return nil
@@ -109,43 +109,43 @@ func (in Installed) Fits(p Plan) error {
 	}
 }
 
-// Up installs or updates the database side in one transaction. It changes only the objects that differ from the ones
-// that are installed, and locks the tables of these alone: a second call changes nothing. It waits for no lock longer
-// than 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends. Nothing is
-// changed before all is.
+// Up installs or updates pgconsent's objects in one transaction. It changes only the objects that differ from the
+// installed ones, and locks only their tables: a second call changes nothing. It waits for no lock longer than 200 ms,
+// so that other sessions never queue behind it for longer. If it does not get a lock, it rolls back and begins again,
+// until ctx ends.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
 	var changed Changed
-	err := transact(ctx, conn, o, true, func(r *run) (err error) {
-		changed, err = r.up(ctx, o.withDefaults(), p)
+	err := transact(ctx, conn, o, true, func(r *migrationRun) (err error) {
+		changed, err = r.install(ctx, o.withDefaults(), p)
 		return err
 	})
-	if err == nil && o.Changed != nil {
-		o.Changed(changed)
+	if err == nil && o.OnChange != nil {
+		o.OnChange(changed)
 	}
 	return err
 }
 
-// Down takes the database side away and restores what was found.
+// Down removes pgconsent's objects and restores the state that was found.
 func Down(ctx context.Context, conn *pgx.Conn, o Options) error {
-	return transact(ctx, conn, o, true, func(r *run) error { return r.down(ctx, o.withDefaults()) })
+	return transact(ctx, conn, o, true, func(r *migrationRun) error { return r.down(ctx, o.withDefaults()) })
 }
 
-// Render returns the SQL that Up would run, with comments. It runs it and rolls back, so that what it prints is what
-// works.
+// Render returns the SQL that [Up] would run, with comments. It runs the SQL and rolls back, so that the printed SQL is
+// known to work.
 func Render(ctx context.Context, conn *pgx.Conn, o Options, p Plan) (string, error) {
 	var script string
-	err := transact(ctx, conn, o, false, func(r *run) error {
-		_, err := r.up(ctx, o.withDefaults(), p)
+	err := transact(ctx, conn, o, false, func(r *migrationRun) error {
+		_, err := r.install(ctx, o.withDefaults(), p)
 		script = r.script()
 		return err
 	})
 	return script, err
 }
 
-// RenderDown is Render for Down.
+// RenderDown returns the SQL that [Down] would run, as [Render] does for Up.
 func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) {
 	var script string
-	err := transact(ctx, conn, o, false, func(r *run) error {
+	err := transact(ctx, conn, o, false, func(r *migrationRun) error {
 		err := r.down(ctx, o.withDefaults())
 		script = r.script()
 		return err
@@ -153,7 +153,7 @@ func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) 
 	return script, err
 }
 
-// ReadInstalled reads what is installed, as the control role or the owner.
+// ReadInstalled reads what is installed. The connection is that of the control role or the owner.
 func ReadInstalled(ctx context.Context, conn *pgx.Conn) (Installed, error) {
 	var in Installed
 	var first string
@@ -167,20 +167,20 @@ func ReadInstalled(ctx context.Context, conn *pgx.Conn) (Installed, error) {
 		return Installed{}, ErrNotInstalled
 	case err != nil:
 		return Installed{}, fmt.Errorf("read what is installed: %w", err)
-	case first != bases[0].name:
+	case first != baseMigrations[0].name:
 		return Installed{}, errBeforeRelease
 	}
 	return in, nil
 }
 
-// MissingRights is the error for what the migrating role may not do: the statements for somebody who may.
-type MissingRights struct{ Statements []Statement }
+// MissingRightsError is the error if the migrating role lacks rights: it has the statements for a role that has them.
+type MissingRightsError struct{ Statements []Statement }
 
-func (e *MissingRights) Error() string { return e.sqlError().Error() }
+func (e *MissingRightsError) Error() string { return e.sqlError().Error() }
 
-func (e *MissingRights) Unwrap() error { return e.sqlError() }
+func (e *MissingRightsError) Unwrap() error { return e.sqlError() }
 
-func (e *MissingRights) sqlError() *sqlstate.Error {
+func (e *MissingRightsError) sqlError() *sqlstate.Error {
 	list := ""
 	for _, s := range e.Statements {
 		list += "\n" + s.SQL + ";  -- " + s.Why

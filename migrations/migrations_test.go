@@ -11,7 +11,7 @@ import (
 // The three verifiers are flat for speed and must not drift apart.
 func TestVerifiersAreAlike(t *testing.T) {
 	var declared, verified []string
-	for _, function := range strings.Split(bases[0].up, "CREATE FUNCTION pgconsent_signed.")[1:] {
+	for _, function := range strings.Split(baseMigrations[0].upSQL, "CREATE FUNCTION pgconsent_signed.")[1:] {
 		if body, _, _ := strings.Cut(function, "END $$;"); !strings.Contains(body, "-- verify") {
 			continue
 		}
@@ -46,8 +46,8 @@ var assignment = regexp.MustCompile(
 // F1 of the findings: inside a definer function every name and every type is qualified, and the path is set.
 func TestDefinerFunctionsAreClosed(t *testing.T) {
 	var all strings.Builder
-	for _, b := range bases {
-		all.WriteString(b.up)
+	for _, b := range baseMigrations {
+		all.WriteString(b.upSQL)
 	}
 	for _, function := range strings.Split(strings.ReplaceAll(all.String(), "CREATE OR REPLACE FUNCTION ", "CREATE FUNCTION "), "CREATE FUNCTION ")[1:] {
 		head, _, _ := strings.Cut(function, "$$")
@@ -84,7 +84,7 @@ func TestRestore(t *testing.T) {
 		p("TABLE ours", "agent", "SELECT", false): true,
 	}
 	var got []string
-	for _, s := range newPrivilegeChanges(before, after).undo("d") {
+	for _, s := range newPrivilegeChanges(before, after).undoStatements("d") {
 		got = append(got, s.SQL)
 	}
 	want := []string{
@@ -97,7 +97,7 @@ func TestRestore(t *testing.T) {
 }
 
 func TestScriptHidesVerifiers(t *testing.T) {
-	r := &run{ran: []Statement{{"ALTER ROLE a PASSWORD 'SCRAM-SHA-256$4096:salt$stored:server'", "why"}}}
+	r := &migrationRun{statements: []Statement{{"ALTER ROLE a PASSWORD 'SCRAM-SHA-256$4096:salt$stored:server'", "why"}}}
 	if s := r.script(); strings.Contains(s, "salt") || !strings.Contains(s, "-- why\nALTER ROLE a PASSWORD '…';") {
 		t.Error(s)
 	}

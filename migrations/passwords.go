@@ -9,10 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// passwords sets the passwords that are given. Roles are the whole server's: one that this database has not made, and
-// that has rights in another one, is how that one is served; its password is set only where it has none.
-func (r *run) passwords(ctx context.Context, o Options) error {
-	own, err := r.madeRoles(ctx)
+// setPasswords sets the passwords in the options. Roles belong to the whole server: a role that this database's migrate
+// has not made, and that has rights in another database, serves that database. Its password is set only if it has none.
+func (r *migrationRun) setPasswords(ctx context.Context, o Options) error {
+	own, err := r.readMadeRoles(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -25,9 +25,9 @@ func (r *run) passwords(ctx context.Context, o Options) error {
 			switch state, err := r.password(ctx, role.name, role.password); {
 			case err != nil:
 				return fmt.Errorf("migrate: %w", err)
-			case state == same, state == unknown: // serve and doctor say if it is another
+			case state == isSame, state == isUnknown: // serve and doctor report if the role has another password
 				continue
-			case state == another:
+			case state == isOther:
 				return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity,
 					"role %s was there before, with another password than that of secrets.%s", role.name, role.key).
 					WithHint(
@@ -37,28 +37,28 @@ func (r *run) passwords(ctx context.Context, o Options) error {
 						role.key, quoteIdent(role.name))
 			}
 		}
-		verifier, err := config.NewVerifier(role.password) // the password itself is in no statement and no log
+		verifier, err := config.NewVerifier(role.password) // the password itself appears in no statement and no log
 		if err != nil {
 			return fmt.Errorf("migrate: the password of %s: %w", role.name, err)
 		}
-		if err := r.quietly(ctx, "ALTER ROLE "+quoteIdent(role.name)+" PASSWORD "+quoteLiteral(verifier)); err != nil {
+		if err := r.execUnlisted(ctx, "ALTER ROLE "+quoteIdent(role.name)+" PASSWORD "+quoteLiteral(verifier)); err != nil {
 			return fmt.Errorf("migrate: set the password of %s: %w", role.name, err)
 		}
 	}
 	return nil
 }
 
-// standing of a password that a role has.
-type standing int
+// passwordState says how a role's password compares with the given one.
+type passwordState int
 
 const (
-	free standing = iota // there is none, or no other database would miss it
-	same
-	another
-	unknown // only superusers may look
+	mayBeSet passwordState = iota // the role has none, or no other database depends on it
+	isSame
+	isOther
+	isUnknown // only superusers may read passwords
 )
 
-func (r *run) password(ctx context.Context, role, password string) (standing, error) {
+func (r *migrationRun) password(ctx context.Context, role, password string) (passwordState, error) {
 	var elsewhere, may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_shdepend AS d, pg_catalog.pg_database AS here
 			WHERE here.datname = pg_catalog.current_database() AND d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = r.oid
@@ -68,22 +68,22 @@ func (r *run) password(ctx context.Context, role, password string) (standing, er
 		FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1`, role).Scan(&elsewhere, &may)
 	switch {
 	case err != nil:
-		return unknown, fmt.Errorf("look at role %s: %w", role, err)
+		return isUnknown, fmt.Errorf("look at role %s: %w", role, err)
 	case !elsewhere:
-		return free, nil
+		return mayBeSet, nil
 	case !may:
-		return unknown, nil
+		return isUnknown, nil
 	}
 	var verifier *string
 	if err := r.tx.QueryRow(ctx, "SELECT a.rolpassword FROM pg_catalog.pg_authid AS a WHERE a.rolname = $1",
 		role).Scan(&verifier); err != nil {
-		return unknown, fmt.Errorf("look at role %s: %w", role, err)
+		return isUnknown, fmt.Errorf("look at role %s: %w", role, err)
 	}
 	switch {
 	case verifier == nil:
-		return free, nil
+		return mayBeSet, nil
 	case config.Verifies(*verifier, password):
-		return same, nil
+		return isSame, nil
 	}
-	return another, nil
+	return isOther, nil
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// privilege is one entry of an access list: a right that somebody has by name.
+// privilege is an entry of an access list: a right that a role has by name.
 type privilege struct {
-	Object    string // as GRANT names it: SCHEMA "public"; DATABASE is the one that is migrated
-	Grantee   string // as GRANT names it: PUBLIC or a quoted role
-	Privilege string // as GRANT names it: SELECT, or INSERT ("title")
+	Object    string // the object as GRANT names it, such as SCHEMA "public"; DATABASE means the migrated database
+	Grantee   string // the role as GRANT names it: PUBLIC or a quoted name
+	Privilege string // the right as GRANT names it: SELECT, or INSERT ("title")
 	Grantable bool
 }
 
 type privileges map[privilege]bool
 
-// privileges reads the access lists of the database, its schemas, relations, columns, sequences and functions. System
-// schemas are left out.
-func (r *run) privileges(ctx context.Context) (privileges, error) {
+// readPrivileges reads the access lists of the database and of its schemas, relations, columns, sequences and
+// functions. System schemas are left out.
+func (r *migrationRun) readPrivileges(ctx context.Context) (privileges, error) {
 	rows, err := r.tx.Query(ctx, `
 WITH theirs AS (
   SELECT n.oid, quote_ident(n.nspname) AS name, n.nspowner, n.nspacl FROM pg_namespace AS n
@@ -69,10 +69,12 @@ FROM acls AS a CROSS JOIN LATERAL aclexplode(a.acl) AS x`)
 	return set, nil
 }
 
-// privilegeChanges are how privileges on what was there before differ from those that were found.
+// privilegeChanges are the differences between the present privileges on objects that existed before the first migrate
+// and the privileges that it found.
 type privilegeChanges struct{ given, taken privileges }
 
-// newPrivilegeChanges are those between a state before the first object was made, and one after the last.
+// newPrivilegeChanges returns the changes between the state before the first object was made and the state after the
+// last.
 func newPrivilegeChanges(before, after privileges) privilegeChanges {
 	c := privilegeChanges{privileges{}, privileges{}}
 	there := before.objects()
@@ -97,19 +99,20 @@ func (ps privileges) objects() map[string]bool {
 	return out
 }
 
-// ours tells whether an object is in one of our schemas. Nobody else has given rights on it, or it was found altered.
-func (p privilege) ours() bool {
+// isOwn tells whether an object is in one of pgconsent's schemas. Nobody else has given rights on it, unless it was
+// found altered.
+func (p privilege) isOwn() bool {
 	_, name, _ := strings.Cut(p.Object, " ")
 	return strings.HasPrefix(name, "pgconsent.") || strings.HasPrefix(name, "pgconsent_")
 }
 
-// giveBack are the statements for rights that were found, or that others have given since, and that were taken back
-// with those of an object. PUBLIC is deprived of some on purpose.
-func (c privilegeChanges) giveBack(before, after privileges) []Statement {
+// restoreStatements returns statements for rights that were found, or that others have given since, and that were taken
+// back together with the rights of an object. Rights that PUBLIC loses on purpose are left out.
+func (c privilegeChanges) restoreStatements(before, after privileges) []Statement {
 	there := after.objects()
 	var out []Statement
 	for _, p := range before.sorted() {
-		if !after[p] && !c.given[p] && there[p.Object] && !p.ours() && p.Grantee != "PUBLIC" {
+		if !after[p] && !c.given[p] && there[p.Object] && !p.isOwn() && p.Grantee != "PUBLIC" {
 			after[p] = true
 			out = append(out, p.grant("", "Somebody else has given this right as well."))
 		}
@@ -117,7 +120,7 @@ func (c privilegeChanges) giveBack(before, after privileges) []Statement {
 	return out
 }
 
-// add adds the changes of one more migrate.
+// add adds the changes that one more migrate has made.
 func (c privilegeChanges) add(before, after privileges) {
 	was, is := before.objects(), after.objects()
 	for p := range after {
@@ -134,18 +137,19 @@ func (c privilegeChanges) add(before, after privileges) {
 		case after[p]:
 		case c.given[p]:
 			delete(c.given, p)
-		case is[p.Object] && !p.ours():
+		case is[p.Object] && !p.isOwn():
 			c.taken[p] = true
 		}
 	}
 }
 
-// undo returns the statements that give back the privileges that were found.
-func (c privilegeChanges) undo(database string) []Statement {
+// undoStatements returns the statements that restore the privileges which were found.
+func (c privilegeChanges) undoStatements(database string) []Statement {
 	const why = "Give back the privileges that were found."
 	var out []Statement
 	for _, p := range c.given.sorted() {
-		out = append(out, Statement{fmt.Sprintf("REVOKE %s ON %s FROM %s", p.Privilege, p.on(database), p.Grantee), why})
+		out = append(out, Statement{fmt.Sprintf("REVOKE %s ON %s FROM %s", p.Privilege, p.objectIn(database), p.Grantee),
+			why})
 	}
 	for _, p := range c.taken.sorted() {
 		out = append(out, p.grant(database, why))
@@ -158,11 +162,12 @@ func (p privilege) grant(database, why string) Statement {
 	if p.Grantable {
 		option = " WITH GRANT OPTION"
 	}
-	return Statement{fmt.Sprintf("GRANT %s ON %s TO %s%s", p.Privilege, p.on(database), p.Grantee, option), why}
+	return Statement{fmt.Sprintf("GRANT %s ON %s TO %s%s", p.Privilege, p.objectIn(database), p.Grantee, option), why}
 }
 
-// on is the object as GRANT names it, in the database of that name. A copy of a database has another name.
-func (p privilege) on(database string) string {
+// objectIn returns the object as GRANT names it, in the database with the given name. A copy of a database has another
+// name.
+func (p privilege) objectIn(database string) string {
 	if p.Object == "DATABASE" {
 		return "DATABASE " + database
 	}
@@ -176,8 +181,8 @@ func (ps privileges) sorted() []privilege {
 	})
 }
 
-// readPrivilegeChanges reads those that are stored.
-func (r *run) readPrivilegeChanges(ctx context.Context) (privilegeChanges, error) {
+// readPrivilegeChanges reads the recorded changes.
+func (r *migrationRun) readPrivilegeChanges(ctx context.Context) (privilegeChanges, error) {
 	c := privilegeChanges{privileges{}, privileges{}}
 	rows, err := r.tx.Query(ctx, "SELECT p.object, p.grantee, p.privilege, p.grantable, p.given FROM pgconsent.installed_privilege AS p")
 	if err == nil {
@@ -198,8 +203,8 @@ func (r *run) readPrivilegeChanges(ctx context.Context) (privilegeChanges, error
 	return c, nil
 }
 
-// store returns the statements that store the changes in the place of others.
-func (c privilegeChanges) store(stored privilegeChanges, why string) []Statement {
+// storeStatements returns the statements that record the changes in place of the stored ones.
+func (c privilegeChanges) storeStatements(stored privilegeChanges, why string) []Statement {
 	var outdated []string
 	var rows [][]string
 	collect := func(given bool, now, then privileges) {

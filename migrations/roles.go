@@ -7,15 +7,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// roleMark begins the comment of each role that migrate has made, in whichever database.
+// roleMark is the beginning of the comment on each role that migrate has made, in whichever database.
 const roleMark = "pgconsent: "
 
-// isMarked is the condition that migrate has made a role of pg_roles AS r.
-const isMarked = "pg_catalog.starts_with(COALESCE(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), '" + roleMark + "')"
+// isMarkedCondition is the SQL condition that migrate has made a role r of pg_roles.
+const isMarkedCondition = "pg_catalog.starts_with(COALESCE(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), '" + roleMark + "')"
 
-// roles makes the roles that are missing and returns them. Roles that exist stay as they are: what is wrong with them is
-// for doctor to say.
-func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
+// createRoles makes the roles that are missing and returns their names. Roles that exist stay as they are: doctor
+// reports what is wrong with them.
+func (r *migrationRun) createRoles(ctx context.Context, o Options) ([]string, error) {
 	var canCreate, onDatabase bool
 	err := r.tx.QueryRow(ctx, `SELECT r.rolcreaterole OR r.rolsuper,
 		pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
@@ -71,14 +71,14 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, &MissingRights{missing}
+		return nil, &MissingRightsError{missing}
 	}
 	return made, nil
 }
 
-// neededElsewhere tells whether one of the roles owns something in another database of the server, or has rights there:
-// then the others are needed there as well, although nothing may depend on them.
-func (r *run) neededElsewhere(ctx context.Context, o Options) (needed bool, err error) {
+// areNeededElsewhere tells whether one of the roles owns something in another database of the server, or has rights
+// there. Then the other roles are needed there as well, even if nothing depends on them.
+func (r *migrationRun) areNeededElsewhere(ctx context.Context, o Options) (needed bool, err error) {
 	err = r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_shdepend AS d JOIN pg_catalog.pg_roles AS r ON r.oid = d.refobjid
 		WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND r.rolname = ANY ($1::text[]) AND d.dbid <> 0
 			AND d.dbid <> (SELECT b.oid FROM pg_catalog.pg_database AS b WHERE b.datname = pg_catalog.current_database()))`,
@@ -86,17 +86,18 @@ func (r *run) neededElsewhere(ctx context.Context, o Options) (needed bool, err 
 	return needed, err
 }
 
-// isMember tells whether the migrating role could give objects to role. A role that does not exist has no members.
-func (r *run) isMember(ctx context.Context, role string) (bool, error) {
+// isMember tells whether the migrating role is a member of a role, and so could give objects to it. A role that does
+// not exist has no members.
+func (r *migrationRun) isMember(ctx context.Context, role string) (bool, error) {
 	var member bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND pg_catalog.pg_has_role(r.oid,
 		CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 160000 THEN 'SET' ELSE 'MEMBER' END))`, role).Scan(&member)
 	return member, err
 }
 
-// mayJoin tells whether the migrating role, which may make roles, can make itself a member of role: from PostgreSQL 16
-// on of those alone that it made or administers.
-func (r *run) mayJoin(ctx context.Context, role string) (bool, error) {
+// mayJoin tells whether the migrating role, which may create roles, can make itself a member of a role: from PostgreSQL
+// 16 on only of roles that it has made or administers.
+func (r *migrationRun) mayJoin(ctx context.Context, role string) (bool, error) {
 	var may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND
 		(pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 160000
@@ -104,8 +105,8 @@ func (r *run) mayJoin(ctx context.Context, role string) (bool, error) {
 	return may, err
 }
 
-// joinOwners makes the migrating role a member of the roles that own views for as long as it gives views to them.
-func (r *run) joinOwners(ctx context.Context, o Options, f Found) (release func() error, err error) {
+// joinOwners makes the migrating role a member of the roles that own views while it gives views to them.
+func (r *migrationRun) joinOwners(ctx context.Context, o Options, f Found) (release func() error, err error) {
 	var statements, after []Statement
 	for _, owner := range []struct{ role, schemas string }{
 		{o.ReaderRole, "pgconsent, pgconsent_signed, pgconsent_rows"}, {o.RowsRole, "pgconsent_rows"},
@@ -128,26 +129,26 @@ func (r *run) joinOwners(ctx context.Context, o Options, f Found) (release func(
 	return func() error { return r.execAll(ctx, after) }, r.execAll(ctx, statements)
 }
 
-// madeRoles are the roles that migrate has made in this database.
-func (r *run) madeRoles(ctx context.Context) ([]string, error) {
+// readMadeRoles returns the roles that migrate has made in this database.
+func (r *migrationRun) readMadeRoles(ctx context.Context) ([]string, error) {
 	return r.names(ctx, "SELECT m.name FROM pgconsent.installed_role AS m ORDER BY m.name")
 }
 
-// markedRoles are the roles of this database that migrate has made, here or in another database of the server.
-func (r *run) markedRoles(ctx context.Context, o Options) ([]string, error) {
-	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+isMarked+" ORDER BY 1",
+// readMarkedRoles returns the roles of this database that migrate has made, here or in another database of the server.
+func (r *migrationRun) readMarkedRoles(ctx context.Context, o Options) ([]string, error) {
+	return r.names(ctx, "SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.rolname = ANY ($1::text[]) AND "+isMarkedCondition+" ORDER BY 1",
 		o.roles())
 }
 
-func (r *run) databaseIdent(ctx context.Context) string {
+func (r *migrationRun) databaseIdent(ctx context.Context) string {
 	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(pg_catalog.current_database())")
 }
 
-func (r *run) userIdent(ctx context.Context) string {
+func (r *migrationRun) userIdent(ctx context.Context) string {
 	return r.scalar(ctx, "SELECT pg_catalog.quote_ident(current_user)")
 }
 
-func (r *run) scalar(ctx context.Context, sql string) string {
+func (r *migrationRun) scalar(ctx context.Context, sql string) string {
 	var s string
 	if err := r.tx.QueryRow(ctx, sql).Scan(&s); err != nil {
 		return "?"

@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// RotateKey makes a new seal key, as the role that ran Up, and returns its number. Proxies sign with it within seconds;
-// the one before verifies what it has signed for two seal lifetimes more, after which proxies have it dropped.
+// RotateKey makes a new seal key and returns its number. The connection is that of the role that ran [Up]. Proxies sign
+// with the new key within seconds. The key before still verifies older seals for two seal lifetimes; then proxies have
+// it dropped.
 func RotateKey(ctx context.Context, conn *pgx.Conn) (int, error) {
 	var kid int
 	err := conn.QueryRow(ctx, "SELECT pgconsent.make_key()").Scan(&kid)

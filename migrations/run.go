@@ -14,31 +14,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// lockID keeps two migrations of one database apart: "pgconsnt" as a number.
+// lockID is the advisory lock by which migrations of one database exclude each other: "pgconsnt" as a number.
 const lockID int64 = 0x7067636f6e736e74
 
-// run is one transaction and the statements that it has run.
-type run struct {
-	tx    pgx.Tx
-	ran   []Statement
-	locks []string // the tables that it locks
+// migrationRun is a transaction, with the statements that it has run.
+type migrationRun struct {
+	tx         pgx.Tx
+	statements []Statement
+	locks      []string // the tables that the transaction locks
 }
 
-// inTx runs f in a transaction, and returns the tables that it locks, or wanted to.
-func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) (locks []string, err error) {
+// inTx runs f in a transaction, and returns the tables that it locks or has tried to lock.
+func inTx(ctx context.Context, conn *pgx.Conn, f func(*migrationRun) error, commit bool) (locks []string, err error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	r := &run{tx: tx}
+	r := &migrationRun{tx: tx}
 	for _, sql := range append(slices.Clone(catalog.ReadingSettings),
 		"SET LOCAL client_min_messages = error",
 		"SET LOCAL row_security = on",
 		"SET LOCAL lock_timeout = '"+lockTimeout+"'",
 		fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock(%d)", lockID),
 	) {
-		if err := r.quietly(ctx, sql); err != nil {
+		if err := r.execUnlisted(ctx, sql); err != nil {
 			return nil, err
 		}
 	}
@@ -51,17 +51,17 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) 
 	return r.locks, nil
 }
 
-// exec runs a statement of the migration.
-func (r *run) exec(ctx context.Context, s Statement) error {
-	r.ran = append(r.ran, s)
-	if err := r.quietly(ctx, s.SQL); err != nil {
-		return r.failed(s, err)
+// exec runs a statement and adds it to the printed script.
+func (r *migrationRun) exec(ctx context.Context, s Statement) error {
+	r.statements = append(r.statements, s)
+	if err := r.execUnlisted(ctx, s.SQL); err != nil {
+		return r.statementError(s, err)
 	}
 	return nil
 }
 
-// failed is the error of a statement, which says for what the role that migrates has not the rights.
-func (r *run) failed(s Statement, err error) error {
+// statementError returns the error for a failed statement. It says for which statement the migrating role lacks rights.
+func (r *migrationRun) statementError(s Statement, err error) error {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != string(sqlstate.InsufficientPrivilege) {
 		return fmt.Errorf("migrate: %s: %w", s.Why, err)
@@ -77,7 +77,7 @@ func (r *run) failed(s Statement, err error) error {
 			s.Why, sql, quoteIdent(r.tx.Conn().Config().User)).WithCause(err)
 }
 
-func (r *run) execAll(ctx context.Context, statements []Statement) error {
+func (r *migrationRun) execAll(ctx context.Context, statements []Statement) error {
 	for _, s := range statements {
 		if err := r.exec(ctx, s); err != nil {
 			return err
@@ -86,40 +86,42 @@ func (r *run) execAll(ctx context.Context, statements []Statement) error {
 	return nil
 }
 
-// try runs a statement and forgets it if what it speaks of is gone, or still needed elsewhere. It tells whether it ran.
-func (r *run) try(ctx context.Context, s Statement, codes ...string) (bool, error) {
-	if err := r.quietly(ctx, "SAVEPOINT pgconsent_try"); err != nil {
+// tryExec runs a statement. It ignores the failure if the statement's object does not exist or is still needed
+// elsewhere. The result tells whether the statement succeeded.
+func (r *migrationRun) tryExec(ctx context.Context, s Statement, codes ...string) (bool, error) {
+	if err := r.execUnlisted(ctx, "SAVEPOINT pgconsent_try"); err != nil {
 		return false, err
 	}
-	err := r.quietly(ctx, s.SQL)
+	err := r.execUnlisted(ctx, s.SQL)
 	var pgErr *pgconn.PgError
 	if err == nil {
-		r.ran = append(r.ran, s)
-		return true, r.quietly(ctx, "RELEASE SAVEPOINT pgconsent_try")
+		r.statements = append(r.statements, s)
+		return true, r.execUnlisted(ctx, "RELEASE SAVEPOINT pgconsent_try")
 	}
 	if !errors.As(err, &pgErr) {
 		return false, err
 	}
 	for _, code := range codes {
 		if pgErr.Code == code {
-			return false, r.quietly(ctx, "ROLLBACK TO SAVEPOINT pgconsent_try; RELEASE SAVEPOINT pgconsent_try")
+			return false, r.execUnlisted(ctx, "ROLLBACK TO SAVEPOINT pgconsent_try; RELEASE SAVEPOINT pgconsent_try")
 		}
 	}
-	return false, r.failed(s, err)
+	return false, r.statementError(s, err)
 }
 
-// quietly runs SQL that is not part of what a DBA reviews. The simple protocol takes files of many statements.
-func (r *run) quietly(ctx context.Context, sql string) error {
+// execUnlisted runs SQL that is not part of the script which a DBA reviews. The simple protocol accepts several
+// statements at once.
+func (r *migrationRun) execUnlisted(ctx context.Context, sql string) error {
 	_, err := r.tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
 	return err
 }
 
-// script is what ran, for reading.
-func (r *run) script() string {
+// script returns the statements that ran, for reading.
+func (r *migrationRun) script() string {
 	var b strings.Builder
 	b.WriteString("BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;\nSET LOCAL standard_conforming_strings = on;\n")
 	why := ""
-	for _, s := range r.ran {
+	for _, s := range r.statements {
 		if s.Why != why {
 			b.WriteString("\n-- " + strings.ReplaceAll(s.Why, "\n", "\n-- ") + "\n")
 			why = s.Why
@@ -130,7 +132,7 @@ func (r *run) script() string {
 		}
 		b.WriteString(strings.TrimSuffix(sql, ";") + ";\n")
 	}
-	if len(r.ran) == 0 {
+	if len(r.statements) == 0 {
 		b.WriteString("\n-- nothing to do\n")
 	}
 	b.WriteString("\nCOMMIT;\n")

@@ -8,19 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ControlName is the application name of a proxy's connection that looks at a database, and Serves what is added to it:
-// the proxy says there which database half it serves, so that everybody sees it in pg_stat_activity.
+// ControlName is the application name of a proxy's connection that reads the state of a database. A proxy adds to it
+// the hash of the plan that it serves, so that everybody can see it in pg_stat_activity.
 const ControlName = "pgconsent control"
 
-// Serves is the application name of a proxy that serves the database half of that hash; "": it serves none yet.
-func Serves(hash string) string {
+// ServingName returns the application name of a proxy that serves the plan with a hash; "": it serves none yet.
+func ServingName(hash string) string {
 	if hash == "" {
 		return ControlName
 	}
 	return ControlName + " serves " + hash[:min(len(hash), 12)]
 }
 
-// ReadServing returns how many proxies look at the database, and how many of them serve the database half of that hash.
+// ReadServing returns how many proxies are connected to the database, and how many of them serve the plan with the
+// given hash.
 func ReadServing(ctx context.Context, conn *pgx.Conn, hash string) (serving, all int, err error) {
 	rows, err := conn.Query(ctx, `SELECT a.application_name FROM pg_catalog.pg_stat_activity AS a
 		WHERE a.datname = pg_catalog.current_database() AND a.application_name LIKE $1 || '%'`, ControlName)
@@ -29,15 +30,15 @@ func ReadServing(ctx context.Context, conn *pgx.Conn, hash string) (serving, all
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, name := range names {
-		if name == Serves(hash) {
+		if name == ServingName(hash) {
 			serving++
 		}
 	}
 	return serving, len(names), err
 }
 
-// AwaitServing waits until all proxies that look at the database serve that database half, or for so long, and returns
-// how many do.
+// AwaitServing waits until all connected proxies serve the plan with the given hash, or until the time is over, and
+// returns how many do.
 func AwaitServing(ctx context.Context, conn *pgx.Conn, hash string, wait time.Duration) (serving, all int, err error) {
 	for until := time.Now().Add(wait); ; {
 		if serving, all, err = ReadServing(ctx, conn, hash); err != nil || serving == all || time.Now().After(until) {

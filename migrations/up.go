@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Changed counts the objects of a plan that were dropped, made or replaced, and the tables to which they belong.
+// Changed counts the objects of a plan that were dropped, made or replaced, and the tables to which these belong.
 type Changed struct {
 	Objects    int `json:"objects"`
 	AllObjects int `json:"all_objects"`
@@ -19,52 +19,54 @@ type Changed struct {
 	AllTables  int `json:"all_tables"`
 }
 
-// up changes only the objects that differ, where it is known what is installed and nothing of it was altered by hand.
-// Else, and where others depend on something that has to be dropped, it drops all that was installed and makes all anew.
-func (r *run) up(ctx context.Context, o Options, p Plan) (Changed, error) {
+// install changes only the objects that differ, if the installed plan is recorded and nothing in it was altered by
+// hand. Otherwise, and if other objects depend on one that must be dropped, it drops everything that is installed and
+// makes everything anew.
+func (r *migrationRun) install(ctx context.Context, o Options, p Plan) (Changed, error) {
 	have, err := r.installedBase(ctx)
 	if err != nil {
 		return Changed{}, err
 	}
-	in, err := r.inspect(ctx, have, o)
+	in, err := r.inspectInstalled(ctx, have, o)
 	if err != nil {
 		return Changed{}, err
 	}
 	if in.plan != nil {
-		d := compare(in.plan.objects, p.Objects(in.found))
-		done, err := r.upDifference(ctx, o, p, in, d)
+		d := comparePlans(in.plan.objects, p.Objects(in.found))
+		done, err := r.installDifference(ctx, o, p, in, d)
 		if err != nil || done {
 			return d.changed(), err
 		}
 	}
-	return r.upWhole(ctx, o, p, in)
+	return r.installWhole(ctx, o, p, in)
 }
 
-// inspection is what up finds of an earlier migrate.
+// inspection is what install finds of an earlier migrate.
 type inspection struct {
-	have    int  // base migrations
-	altered bool // some of it is not as it was made
-	plan    *installedPlan
-	found   Found // the state that a plan has to fit in, beside the one that is installed; only with a plan
+	baseNumber int  // the number of the newest installed base migration
+	altered    bool // some installed object has changed since migrate made it
+	plan       *installedPlan
+	found      Found // the state into which a plan has to fit that replaces the installed one; set only if plan is
 }
 
-// inspect has a plan where the next one can be compared with it: the base is the newest, nothing was altered, and the
-// database and the roles are those of then. A copy of a database has its objects and not the privileges on the database
-// itself: PUBLIC may do in the copy what it could do in the original before migrate.
-func (r *run) inspect(ctx context.Context, have int, o Options) (inspection, error) {
-	in := inspection{have: have}
-	if have != len(bases) {
+// inspectInstalled reads what is installed. The result has a plan if the next plan can be compared with it: the base is
+// the newest, nothing was altered, and database and roles are the same as before. A copy of a database has its objects
+// and not the privileges on the database itself: PUBLIC may do in the copy what it could do in the original before
+// migrate.
+func (r *migrationRun) inspectInstalled(ctx context.Context, have int, o Options) (inspection, error) {
+	in := inspection{baseNumber: have}
+	if have != len(baseMigrations) {
 		return in, nil
 	}
 	var err error
-	if in.altered, err = r.altered(ctx); err != nil || in.altered {
+	if in.altered, err = r.isAltered(ctx); err != nil || in.altered {
 		return in, err
 	}
-	missing, err := r.mayMake(ctx, o)
+	missing, err := r.missingRevocations(ctx, o)
 	if err != nil || len(missing) > 0 {
 		return in, err
 	}
-	plan, err := r.readPlan(ctx)
+	plan, err := r.readInstalledPlan(ctx)
 	if err != nil || plan == nil || !slices.Equal(plan.basis.Roles, o.roles()) {
 		return in, err
 	}
@@ -72,61 +74,64 @@ func (r *run) inspect(ctx context.Context, have int, o Options) (inspection, err
 	if err != nil || len(known) != len(o.roles()) {
 		return in, err
 	}
-	now, err := r.find(ctx, o)
+	now, err := r.findState(ctx, o)
 	if err != nil || plan.basis.Database != now.Database {
 		return in, err
 	}
-	if in.found, err = r.foundBeside(ctx, plan.basis, now); err == nil {
+	if in.found, err = r.stateWithoutPlan(ctx, plan.basis, now); err == nil {
 		in.plan = plan
 	}
 	return in, err
 }
 
-// upDifference changes what differs from the plan that is installed. It is not done where it has to be made whole.
-func (r *run) upDifference(ctx context.Context, o Options, p Plan, in inspection, d difference) (done bool, err error) {
-	if len(d.drop)+len(d.steps) == 0 {
+// installDifference changes only the objects that differ from the installed plan. done is false if everything has to be
+// made anew.
+func (r *migrationRun) installDifference(ctx context.Context, o Options, p Plan, in inspection,
+	d difference) (done bool, err error) {
+	if len(d.dropped)+len(d.steps) == 0 {
 		if in.plan.Hash != p.Hash() || in.plan.PolicyVersion != p.PolicyVersion() {
-			if err := r.sayInstalled(ctx, p, in.plan.basis); err != nil {
+			if err := r.recordInstalled(ctx, p, in.plan.basis); err != nil {
 				return false, err
 			}
 		}
 		return true, r.finish(ctx, o)
 	}
-	if err := r.lock(ctx, d.tables(), false); err != nil {
+	if err := r.lockTables(ctx, d.changedTables(), false); err != nil {
 		return false, err
 	}
-	if _, err := r.roles(ctx, o); err != nil {
+	if _, err := r.createRoles(ctx, o); err != nil {
 		return false, err
 	}
-	ran := len(r.ran)
-	if err := r.quietly(ctx, "SAVEPOINT pgconsent_difference"); err != nil {
+	ran := len(r.statements)
+	if err := r.execUnlisted(ctx, "SAVEPOINT pgconsent_difference"); err != nil {
 		return false, err
 	}
-	err = r.apply(ctx, o, p, in, d)
+	err = r.applyDifference(ctx, o, p, in, d)
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && slices.Contains([]string{
-		"2BP01", // something else depends on an object
-		"42P16", // a view cannot be replaced: it has other columns
+		"2BP01", // another object depends on one that must be dropped
+		"42P16", // a view cannot be replaced because its columns differ
 	}, pgErr.Code) {
-		r.ran = r.ran[:ran]
-		return false, r.quietly(ctx, "ROLLBACK TO SAVEPOINT pgconsent_difference")
+		r.statements = r.statements[:ran]
+		return false, r.execUnlisted(ctx, "ROLLBACK TO SAVEPOINT pgconsent_difference")
 	}
 	return true, err
 }
 
-// apply drops, makes and replaces objects, and takes rights back that no object gives any more.
-func (r *run) apply(ctx context.Context, o Options, p Plan, in inspection, d difference) error {
-	before, err := r.privileges(ctx)
+// applyDifference drops, makes and replaces objects, and takes back rights that no object gives any more.
+func (r *migrationRun) applyDifference(ctx context.Context, o Options, p Plan, in inspection, d difference) error {
+	before, err := r.readPrivileges(ctx)
 	if err != nil {
 		return err
 	}
-	for _, was := range d.drop {
+	for _, was := range d.dropped {
 		if err := r.tryAll(ctx, was.undo); err != nil {
 			return err
 		}
 	}
-	for _, sql := range d.revokes() {
-		if _, err := r.try(ctx, Statement{sql, "The policy does not give this right any more."}, gone...); err != nil {
+	for _, sql := range d.revokeStatements() {
+		if _, err := r.tryExec(ctx, Statement{sql, "The policy does not give this right any more."},
+			undefinedCodes...); err != nil {
 			return err
 		}
 	}
@@ -145,51 +150,51 @@ func (r *run) apply(ctx context.Context, o Options, p Plan, in inspection, d dif
 	if err := r.finish(ctx, o); err != nil {
 		return err
 	}
-	after, err := r.privileges(ctx)
+	after, err := r.readPrivileges(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.execAll(ctx, in.plan.privileges.giveBack(before, after)); err != nil {
+	if err := r.execAll(ctx, in.plan.privileges.restoreStatements(before, after)); err != nil {
 		return err
 	}
 	in.plan.privileges.add(before, after)
-	return r.remember(ctx, p, in, d)
+	return r.recordPlan(ctx, p, in, d)
 }
 
-// finish is done by each migrate, whatever it changes.
-func (r *run) finish(ctx context.Context, o Options) error {
-	if err := r.watchDDL(ctx); err != nil {
+// finish does what each migrate does at its end, whatever it has changed.
+func (r *migrationRun) finish(ctx context.Context, o Options) error {
+	if err := r.createEventTriggers(ctx); err != nil {
 		return err
 	}
-	if err := r.passwords(ctx, o); err != nil {
+	if err := r.setPasswords(ctx, o); err != nil {
 		return err
 	}
-	return r.check(ctx, o)
+	return r.checkAgentRights(ctx, o)
 }
 
-// upWhole takes away what an earlier migrate has installed, and makes all objects.
-func (r *run) upWhole(ctx context.Context, o Options, p Plan, in inspection) (Changed, error) {
-	if err := r.lock(ctx, tablesOf(p.Objects(Found{})), in.have > 0); err != nil {
+// installWhole removes what an earlier migrate has installed, and makes all objects.
+func (r *migrationRun) installWhole(ctx context.Context, o Options, p Plan, in inspection) (Changed, error) {
+	if err := r.lockTables(ctx, tablesOf(p.Objects(Found{})), in.baseNumber > 0); err != nil {
 		return Changed{}, err
 	}
-	if in.have > 0 {
-		if err := r.undo(ctx); err != nil {
+	if in.baseNumber > 0 {
+		if err := r.undoAll(ctx); err != nil {
 			return Changed{}, err
 		}
 	}
-	made, err := r.roles(ctx, o)
+	made, err := r.createRoles(ctx, o)
 	if err != nil {
 		return Changed{}, err
 	}
-	if err := r.installBase(ctx, in.have); err != nil {
+	if err := r.installBase(ctx, in.baseNumber); err != nil {
 		return Changed{}, err
 	}
-	if in.altered || in.have > 0 && in.have < len(bases) {
-		if err := r.putBack(ctx); err != nil {
+	if in.altered || in.baseNumber > 0 && in.baseNumber < len(baseMigrations) {
+		if err := r.restoreBase(ctx); err != nil {
 			return Changed{}, err
 		}
 	}
-	before, err := r.privileges(ctx)
+	before, err := r.readPrivileges(ctx)
 	if err != nil {
 		return Changed{}, err
 	}
@@ -201,18 +206,19 @@ func (r *run) upWhole(ctx context.Context, o Options, p Plan, in inspection) (Ch
 			return Changed{}, err
 		}
 	}
-	if in.found, err = r.find(ctx, o); err != nil {
+	if in.found, err = r.findState(ctx, o); err != nil {
 		return Changed{}, err
 	}
-	d := compare(nil, p.Objects(in.found))
+	d := comparePlans(nil, p.Objects(in.found))
 	release, err := r.joinOwners(ctx, o, in.found)
 	if err != nil {
 		return Changed{}, err
 	}
-	if err := r.execAll(ctx, MakeAll(d.all)); err != nil {
+	if err := r.execAll(ctx, MakeAll(d.newObjects)); err != nil {
 		return Changed{}, err
 	}
-	if err := r.quietly(ctx, "DELETE FROM pgconsent.withheld"); err != nil { // all rights are given anew
+	// all rights are given anew, so none is withheld
+	if err := r.execUnlisted(ctx, "DELETE FROM pgconsent.withheld"); err != nil {
 		return Changed{}, err
 	}
 	if err := release(); err != nil {
@@ -221,15 +227,15 @@ func (r *run) upWhole(ctx context.Context, o Options, p Plan, in inspection) (Ch
 	if err := r.finish(ctx, o); err != nil {
 		return Changed{}, err
 	}
-	after, err := r.privileges(ctx)
+	after, err := r.readPrivileges(ctx)
 	if err != nil {
 		return Changed{}, err
 	}
-	in.plan = &installedPlan{basis: newBasis(in.found, o, d.all), privileges: newPrivilegeChanges(before, after)}
-	return d.changed(), r.remember(ctx, p, in, d)
+	in.plan = &installedPlan{basis: newBasis(in.found, o, d.newObjects), privileges: newPrivilegeChanges(before, after)}
+	return d.changed(), r.recordPlan(ctx, p, in, d)
 }
 
-func (r *run) down(ctx context.Context, o Options) error {
+func (r *migrationRun) down(ctx context.Context, o Options) error {
 	have, err := r.installedBase(ctx)
 	if err != nil {
 		return err
@@ -237,21 +243,21 @@ func (r *run) down(ctx context.Context, o Options) error {
 	if have == 0 {
 		return ErrNotInstalled
 	}
-	if err := r.lock(ctx, nil, true); err != nil {
+	if err := r.lockTables(ctx, nil, true); err != nil {
 		return err
 	}
-	if err := r.undo(ctx); err != nil {
+	if err := r.undoAll(ctx); err != nil {
 		return err
 	}
-	made, err := r.madeRoles(ctx)
+	made, err := r.readMadeRoles(ctx)
 	if err != nil {
 		return err
 	}
-	marked, err := r.markedRoles(ctx, o)
+	marked, err := r.readMarkedRoles(ctx, o)
 	if err != nil {
 		return err
 	}
-	needed, err := r.neededElsewhere(ctx, o)
+	needed, err := r.areNeededElsewhere(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -262,7 +268,7 @@ func (r *run) down(ctx context.Context, o Options) error {
 		return nil
 	}
 	for _, role := range slices.Compact(slices.Sorted(slices.Values(append(made, marked...)))) {
-		if _, err := r.try(ctx, Statement{"DROP ROLE IF EXISTS " + quoteIdent(role),
+		if _, err := r.tryExec(ctx, Statement{"DROP ROLE IF EXISTS " + quoteIdent(role),
 			"Drop the role, unless another database needs it."}, "2BP01", "42501", "55006"); err != nil {
 			return err
 		}
@@ -270,12 +276,12 @@ func (r *run) down(ctx context.Context, o Options) error {
 	return nil
 }
 
-// gone are the codes of errors that a table, column, role, schema, function or database does not exist: it needs no
-// restoring.
-var gone = []string{"42P01", "42703", "42704", "3F000", "42883", "3D000"}
+// undefinedCodes are the SQLSTATEs for a table, column, role, schema, function or database that does not exist, so that
+// nothing of it needs restoring.
+var undefinedCodes = []string{"42P01", "42703", "42704", "3F000", "42883", "3D000"}
 
-// undo takes away what earlier plans have made, and restores what they found.
-func (r *run) undo(ctx context.Context) error {
+// undoAll removes what earlier plans have made, and restores what they found.
+func (r *migrationRun) undoAll(ctx context.Context) error {
 	statements, err := r.undoStatements(ctx)
 	if err != nil {
 		return err
@@ -284,24 +290,24 @@ func (r *run) undo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.tryAll(ctx, append(statements, changes.undo(r.databaseIdent(ctx))...)); err != nil {
+	if err := r.tryAll(ctx, append(statements, changes.undoStatements(r.databaseIdent(ctx))...)); err != nil {
 		return err
 	}
 	return r.exec(ctx, Statement{"DELETE FROM pgconsent.installed_undo; DELETE FROM pgconsent.installed; " +
 		"DELETE FROM pgconsent.installed_plan; DELETE FROM pgconsent.installed_privilege", "Nothing is left to undo."})
 }
 
-// tryAll runs statements, but for those about what is gone.
-func (r *run) tryAll(ctx context.Context, statements []Statement) error {
+// tryAll runs statements, and ignores failures of statements about objects that do not exist.
+func (r *migrationRun) tryAll(ctx context.Context, statements []Statement) error {
 	for _, s := range statements {
-		if _, err := r.try(ctx, s, gone...); err != nil {
+		if _, err := r.tryExec(ctx, s, undefinedCodes...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tablesOf are the tables to which objects belong, each once, as SQL names them.
+// tablesOf returns the tables to which objects belong, each once, as SQL names them.
 func tablesOf(objects []Object) []string {
 	var out []string
 	for _, o := range objects {
@@ -319,8 +325,8 @@ func tableNames(tables []catalog.Name) []string {
 	return out
 }
 
-// sayInstalled says which policy is installed.
-func (r *run) sayInstalled(ctx context.Context, p Plan, b basis) error {
+// recordInstalled records which policy is installed.
+func (r *migrationRun) recordInstalled(ctx context.Context, p Plan, b planBasis) error {
 	return r.exec(ctx, Statement{fmt.Sprintf(
 		"DELETE FROM pgconsent.installed; INSERT INTO pgconsent.installed (hash, policy_version, found) VALUES (%s, %s, %s)",
 		quoteLiteral(p.Hash()), quoteLiteral(p.PolicyVersion()), quoteLiteral(b.String())),

@@ -23,7 +23,7 @@ func (nothing) Hash() string          { return "no hash" }
 func (nothing) PolicyVersion() string { return "no policy" }
 
 func (nothing) Objects(f migrations.Found) []migrations.Object {
-	return []migrations.Object{{Identity: "no objects of agents", Make: []migrations.Statement{{
+	return []migrations.Object{{Identity: "no objects of agents", MakeStatements: []migrations.Statement{{
 		SQL: "REVOKE CREATE, TEMPORARY ON DATABASE " + catalog.QuoteIdent(f.Database) + " FROM PUBLIC",
 		Why: "Agents make no objects.",
 	}}}}
@@ -114,7 +114,7 @@ func TestRightsOnTheRecordsOfTheAudit(t *testing.T) {
 	}
 	granted := []string{"GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control"}
 	for _, g := range migrations.AuditGrants("pgconsent_control") {
-		granted = append(granted, g.Statement().SQL)
+		granted = append(granted, g.GrantStatement().SQL)
 	}
 	for _, sql := range append(granted, "SET ROLE pgconsent_control") {
 		if code := run(sql); code != "" {

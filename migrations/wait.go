@@ -12,41 +12,43 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lockTimeout is how long a migration waits for a lock: for so long do statements queue that come behind it. It is less
-// than deadlock_timeout.
+// lockTimeout is how long a migration waits for a lock. Statements that come later queue behind it for as long. It is
+// less than deadlock_timeout.
 const lockTimeout = "200ms"
 
-// longestPause is between two attempts.
+// longestPause is the longest pause between two attempts.
 const longestPause = 2 * time.Second
 
 // Holder is a session that holds a lock on what a migration changes.
 type Holder struct {
-	PID     int32
-	Role    string
-	State   string        // "idle in transaction", "active"; "": the role that migrates may not see what it does
-	For     time.Duration // since its transaction began
-	Query   string        // the last one, as far as the role that migrates may see it
-	Migrate bool          // it is another pgconsent migrate
+	PID  int32
+	Role string
+	// the state in pg_stat_activity, as "idle in transaction" or "active"; "": the migrating role may not see it
+	State          string
+	TransactionAge time.Duration // the time since the session's transaction began
+	Query          string        // the session's last query, if the migrating role may see it
+	IsMigrate      bool          // the session is another pgconsent migrate
 }
 
 func (h Holder) String() string {
-	if h.Migrate {
+	if h.IsMigrate {
 		return fmt.Sprintf("session %d, another pgconsent migrate", h.PID)
 	}
 	if h.State == "" {
 		return fmt.Sprintf("session %d of %s (what it does only members of that role, and of pg_read_all_stats, see)",
 			h.PID, h.Role)
 	}
-	text := fmt.Sprintf("session %d of %s, %s, in a transaction for %s", h.PID, h.Role, h.State, h.For.Round(time.Second))
+	text := fmt.Sprintf("session %d of %s, %s, in a transaction for %s", h.PID, h.Role, h.State,
+		h.TransactionAge.Round(time.Second))
 	if h.Query != "" {
 		text += ": " + h.Query
 	}
 	return text
 }
 
-// transact runs f in a transaction until it has all the locks that it needs, and again where another database of the
-// cluster made the same roles at the same time.
-func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f func(*run) error) error {
+// transact runs f in a transaction until it gets all locks that it needs. It also tries again if another database of
+// the cluster has made the same roles at the same time.
+func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f func(*migrationRun) error) error {
 	pause, tries := 100*time.Millisecond, 0
 	for {
 		tables, err := inTx(ctx, conn, f, commit)
@@ -60,12 +62,12 @@ func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f fun
 		if tries++; !locked && (!again || tries == 5) {
 			return err
 		}
-		if locked && o.Waits != nil {
+		if locked && o.OnWait != nil {
 			holders, failed := readHolders(ctx, conn, tables)
 			if failed != nil {
 				return failed
 			}
-			o.Waits(holders)
+			o.OnWait(holders)
 		}
 		if !locked {
 			continue
@@ -79,11 +81,11 @@ func transact(ctx context.Context, conn *pgx.Conn, o Options, commit bool, f fun
 	}
 }
 
-// governed are the tables that row policies of ours are on.
-const governed = "SELECT p.polrelid FROM pg_catalog.pg_policy AS p WHERE p.polname LIKE 'pgconsent%'"
+// governedTablesQuery is the query of the tables that have row policies of pgconsent.
+const governedTablesQuery = "SELECT p.polrelid FROM pg_catalog.pg_policy AS p WHERE p.polname LIKE 'pgconsent%'"
 
-// readHolders are the sessions that hold locks on what a migration changes, the oldest transaction first: on tables, or
-// on all that are governed where it is not known yet which.
+// readHolders returns the sessions that hold locks on tables which a migration changes, the oldest transaction first.
+// If the tables are not known yet, it takes all tables with row policies of pgconsent.
 func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder, error) {
 	rows, err := conn.Query(ctx, `SELECT a.pid, COALESCE(a.usename, ''), COALESCE(a.state, ''),
 		  COALESCE(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start), 0),
@@ -92,7 +94,7 @@ func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder
 		FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
 		WHERE l.granted AND a.pid <> pg_catalog.pg_backend_pid()
 		  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
-		  AND (CASE WHEN $2::text[] IS NULL THEN l.relation IN (`+governed+`)
+		  AND (CASE WHEN $2::text[] IS NULL THEN l.relation IN (`+governedTablesQuery+`)
 		      ELSE l.relation IN (SELECT pg_catalog.to_regclass(t.name) FROM pg_catalog.unnest($2::text[]) AS t (name)) END
 		    OR l.locktype = 'advisory' AND l.classid::int8 << 32 | l.objid::int8 = $1)
 		GROUP BY 1, 2, 3, 4, 5 ORDER BY 4 DESC LIMIT 5`, lockID, tables)
@@ -104,30 +106,31 @@ func readHolders(ctx context.Context, conn *pgx.Conn, tables []string) ([]Holder
 		h       Holder
 		seconds float64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&h.PID, &h.Role, &h.State, &seconds, &h.Query, &h.Migrate}, func() error {
-		h.For = time.Duration(seconds * float64(time.Second))
+	_, err = pgx.ForEachRow(rows, []any{&h.PID, &h.Role, &h.State, &seconds, &h.Query, &h.IsMigrate}, func() error {
+		h.TransactionAge = time.Duration(seconds * float64(time.Second))
 		holders = append(holders, h)
 		return nil
 	})
 	return holders, err
 }
 
-// lock takes the locks on tables before anything is changed, and with all on those that are governed: statements that
-// come meanwhile wait for one attempt at most, and the change of one table is not undone for the sake of another. Views
-// of ours that read them come first: a statement locks a view and then its tables, and of two in the other order neither
-// gets both.
-func (r *run) lock(ctx context.Context, tables []string, all bool) error {
+// lockTables takes the locks on tables before anything is changed; with all, also on all tables that have row policies
+// of pgconsent. So statements that come meanwhile wait for one attempt at most, and no change of one table is rolled
+// back because of the lock on another. Views of pgconsent that read the tables are locked first: a statement locks a
+// view and then its tables, and of two in the other order neither gets both.
+func (r *migrationRun) lockTables(ctx context.Context, tables []string, all bool) error {
 	names, err := r.names(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
 		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p') AND pg_catalog.has_table_privilege(c.oid, 'TRUNCATE')
-		  AND ($2 AND c.oid IN (`+governed+`)
+		  AND ($2 AND c.oid IN (`+governedTablesQuery+`)
 		    OR c.oid IN (SELECT pg_catalog.to_regclass(t.name) FROM pg_catalog.unnest($1::text[]) AS t (name)))
 		ORDER BY c.oid`, tables, all)
 	if err != nil || len(names) == 0 {
 		return err
 	}
 	r.locks = names
-	// LOCK TABLE of a view would lock what else it reads; an owner that stays the same changes nothing.
+	// LOCK TABLE on a view would also lock what the view reads; setting the owner that it has locks the view alone and
+	// changes nothing.
 	views, err := r.names(ctx, `WITH RECURSIVE reading (oid) AS (
 		SELECT pg_catalog.to_regclass(t.name)::oid FROM pg_catalog.unnest($1::text[]) AS t (name)
 		UNION
@@ -143,6 +146,6 @@ func (r *run) lock(ctx context.Context, tables []string, all bool) error {
 	if err != nil {
 		return err
 	}
-	return r.quietly(ctx, strings.Join(append(views,
+	return r.execUnlisted(ctx, strings.Join(append(views,
 		"LOCK TABLE "+strings.Join(names, ", ")+" IN ACCESS EXCLUSIVE MODE"), ";\n"))
 }

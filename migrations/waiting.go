@@ -9,21 +9,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Waiting are columns that tables of the policy got since the database half was installed, by the OID of the table. For
-// agents they do not exist before the next pgconsent migrate.
-type Waiting map[uint32][]string
+// WaitingColumns are the columns that the policy's tables have got since the plan was installed, by the OID of the
+// table. They do not exist for agents until the next pgconsent migrate.
+type WaitingColumns map[uint32][]string
 
 // Querier reads from a database: a connection, or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// ReadWaiting reads the columns that wait for pgconsent migrate, as the control role or the owner. A database without
-// pgconsent, or with an older one, has none.
-func ReadWaiting(ctx context.Context, q Querier) (Waiting, error) {
+// ReadWaitingColumns reads the columns that wait for pgconsent migrate. The connection is that of the control role or
+// the owner. A database without pgconsent, or with an older version, has none.
+func ReadWaitingColumns(ctx context.Context, q Querier) (WaitingColumns, error) {
 	var (
 		there   bool
-		waiting = Waiting{}
+		waiting = WaitingColumns{}
 		table   uint32
 		column  string
 	)
@@ -33,7 +33,7 @@ func ReadWaiting(ctx context.Context, q Querier) (Waiting, error) {
 	}
 	var pgErr *pgconn.PgError
 	switch {
-	case errors.As(err, &pgErr) && pgErr.Code == "42501": // there is a schema of that name, which is not for us
+	case errors.As(err, &pgErr) && pgErr.Code == "42501": // a schema of that name exists, and the role has no right on it
 		return waiting, nil
 	case err != nil:
 		return nil, fmt.Errorf("read which columns wait: %w", err)

@@ -11,23 +11,23 @@ import (
 
 func byKey(t *policy.Table) bool { return t.Columns != nil && t.Columns.ByKey != nil }
 
-// keyFunctions are the functions by which agents fetch rows by key. With a view instead, only the rewriter would make
-// sure that a statement has a key, and an agent's condition could run before the one on the key. A function returns its
-// rows before an expression of the agent reads one. It is in plpgsql, which caches its plan: planning takes longer than
-// the rest.
+// keyFunctions returns the functions by which agents fetch rows by key. With a view in their place, only the rewriter
+// would make sure that a statement has a key, and an agent's condition could run before the condition on the key. A
+// function returns its rows before an expression of the agent reads one. It is in plpgsql, which caches its plan:
+// planning takes longer than the rest.
 func (f rowViews) keyFunctions(t *policy.Table) Object {
 	o := newObject("functions of "+predicate.KeyedView(t.Relation.Name, false).String(),
 		"Columns that exist by key only: agents have no right on this view, and call the function of its "+
 			"name with the keys.", t.Relation)
-	o.Needs = f.objectsRead(conditionsOf(t)...)
-	const whyDrop = "Take the functions away that fetch rows by key."
+	o.NeededObjects = f.objectsRead(conditionsOf(t)...)
+	const dropReason = "Take the functions away that fetch rows by key."
 	why := o.why
 	for _, withRule := range []bool{false, true} {
 		name, query := predicate.KeyedView(t.Relation.Name, withRule).SQL(), f.rowQuery(t, t.Columns.ByKey.AllColumns)
 		if withRule {
 			query += f.ruleInView(t)
 		}
-		signature := name + "(" + strings.Join(keyTypes(t), ", ") + ")"
+		signature := name + "(" + strings.Join(keyArgumentTypes(t), ", ") + ")"
 		o.create(fmt.Sprintf("CREATE VIEW %s AS\n%s", name, query))
 		o.create(fmt.Sprintf("CREATE FUNCTION %[1]s RETURNS SETOF %[2]s\nLANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL "+
 			"RESTRICTED ROWS %[3]d SET search_path = pg_catalog, pg_temp AS $pgconsent$\nBEGIN\n  RETURN "+
@@ -39,16 +39,16 @@ func (f rowViews) keyFunctions(t *policy.Table) Object {
 		o.why = why + " It reads under row security, as row views do."
 		o.create(fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, f.rowsRole))
 		o.why = why
-		o.drop(whyDrop, "DROP FUNCTION IF EXISTS "+signature)
-		o.drop(whyDrop, "DROP VIEW IF EXISTS "+name)
+		o.drop(dropReason, "DROP FUNCTION IF EXISTS "+signature)
+		o.drop(dropReason, "DROP VIEW IF EXISTS "+name)
 	}
 	return o.Object
 }
 
-// keyTypes are the arguments of a table's functions: a boolean, and the key, or a list of keys. For the boolean
-// statements pass a call of current_catalog(), which refuses a statement that was decided before the last DDL while it
-// is planned. The table's own policy would do that only when the function's plan is made.
-func keyTypes(t *policy.Table) []string {
+// keyArgumentTypes returns the types of the arguments of a table's functions: a boolean, and the key or a list of keys.
+// For the boolean, statements pass a call of current_catalog(). It refuses, while the statement is planned, a statement
+// that was decided before the last DDL. The table's own policy would do that only when the function's plan is made.
+func keyArgumentTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
 		of := predicate.KeyType(t.Relation.Column(name))
@@ -60,7 +60,7 @@ func keyTypes(t *policy.Table) []string {
 	return types
 }
 
-// keyCondition is the condition on the function's rows. With more keys than at_most there are none.
+// keyCondition returns the condition on the function's rows. For more keys than at_most it holds for no row.
 func keyCondition(t *policy.Table) string {
 	parts := make([]string, len(t.Columns.ByKey.Key))
 	for i, name := range t.Columns.ByKey.Key {

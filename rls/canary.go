@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The canary is a table of pgconsent's on which doctor tests whether enforcement works: its first row shows, its second
+// The canary is a table of pgconsent. With it doctor tests whether enforcement works: its first row shows, its second
 // is hidden by a rule that reads another table, as consent does.
 var (
 	canary = &catalog.Relation{
@@ -20,34 +20,34 @@ var (
 		},
 		PrimaryKey: []string{"id"},
 	}
-	canaryRows = predicate.Consent{
+	canaryRule = predicate.Consent{
 		Steps: []predicate.Step{{Relation: canary, Column: "id", From: "id"}}, Required: true,
 		Status: "consent", Is: "granted",
 	}
 )
 
-// Canary and CanarySignedView are the names of what the probes read, as SQL.
-func Canary() string           { return canary.Name.SQL() }
+// CanaryTable and CanarySignedView return the SQL names of the table and the view that the probes read.
+func CanaryTable() string      { return canary.Name.SQL() }
 func CanarySignedView() string { return predicate.SignedView(canary.Name).SQL() }
 
-// canaries put the canary under row security and make its views, as for the policy's tables.
-type canaries struct{ *facts }
+// canaryFeature enables row security on the canary and makes its views, as for the tables of a policy.
+type canaryFeature struct{ *facts }
 
-func (f canaries) objects() []Object {
+func (f canaryFeature) objects() []Object {
 	const why = "The probes try on the canary whether row security works on this server."
 	o := newObject("what is over the canary", why, canary)
-	read := f.readable(canary)
-	o.Make, o.Grants = read.Make, read.Grants
-	for _, h := range predicate.Helpers(canaryRows) {
-		f.view(o, predicate.HelperView(canary.Name).SQL(), h, f.agent, "", why)
+	read := f.readerAccess(canary)
+	o.MakeStatements, o.Grants = read.MakeStatements, read.Grants
+	for _, h := range predicate.Helpers(canaryRule) {
+		f.addView(o, predicate.HelperView(canary.Name).SQL(), h, f.agent, "", why)
 	}
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR SELECT TO %s USING (true)", openPolicy,
-		Canary(), f.agent))
+		CanaryTable(), f.agent))
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
-		Canary(), f.agent, predicate.Policy(canaryRows, canary)))
-	o.grant(rightsOn("TABLE", one(Canary()), one(f.agent), "", "SELECT"))
-	if len(f.signed) > 0 {
-		rows, _ := predicate.Flat(canaryRows, canary, signedAlias)
+		CanaryTable(), f.agent, predicate.Policy(canaryRule, canary)))
+	o.grant(rightsOn("TABLE", listOf(CanaryTable()), listOf(f.agent), "", "SELECT"))
+	if len(f.signedTables) > 0 {
+		rows, _ := predicate.Flat(canaryRule, canary, signedAlias)
 		f.signedView(o, &policy.Table{Relation: canary}, rows)
 	}
 	const whyDrop = "Take what is over the canary away."
@@ -61,4 +61,4 @@ func (f canaries) objects() []Object {
 }
 
 // HasSignedViews tells whether the plan makes signed views.
-func (p *Plan) HasSignedViews() bool { return len(p.facts.signed) > 0 }
+func (p *Plan) HasSignedViews() bool { return len(p.facts.signedTables) > 0 }

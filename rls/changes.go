@@ -14,13 +14,13 @@ import (
 // trackedTable is a table whose changes may hide rows that showed before: triggers record them.
 type trackedTable struct {
 	relation      *catalog.Relation
-	columns       map[string]bool // whose values decide who sees a row
-	anyColumn     bool            // every column may decide
-	insertCanHide bool            // a new row may hide others
-	isHelper      bool            // rules of other tables read it
+	columns       map[string]bool // the columns whose values decide who sees a row
+	anyColumn     bool            // every column may decide who sees a row
+	insertCanHide bool            // a new row may hide other rows
+	isHelper      bool            // rules of other tables read the table
 }
 
-// trackedTables lists the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
+// trackedTables returns the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
 // tables that its predicates read.
 func trackedTables(p *policy.Policy) []*trackedTable {
 	found := map[catalog.Name]*trackedTable{}
@@ -56,7 +56,7 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 		w.insertCanHide, w.isHelper = true, true
 	}
 	for _, l := range p.LiveAttributes() {
-		if !l.AtMostOneRow() { // a second row makes the value ambiguous
+		if !l.AtMostOneRow() { // a second row would make the value ambiguous
 			at(l.Table).insertCanHide = true
 		}
 	}
@@ -70,9 +70,11 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 // UntrackedAttributeTable returns a table from which attributes are computed and whose changes no trigger records; "":
 // there is none. Any statement may depend on it, so a snapshot that outlives a statement could still show rows for
 // which consent was withdrawn. It does not tell of [Plan.UntrackedRelations].
-func (p *Plan) UntrackedAttributeTable() string { return firstUntracked(liveNodes(p.facts.policy)) }
+func (p *Plan) UntrackedAttributeTable() string {
+	return firstUntrackedTable(liveNodes(p.facts.policy))
+}
 
-// rowConditions are all conditions on rows of a table, for reading and writing.
+// rowConditions returns all conditions on rows of a table, for reading and writing.
 func rowConditions(t *policy.Table) predicate.All {
 	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
@@ -81,7 +83,7 @@ func rowConditions(t *policy.Table) predicate.All {
 	return out
 }
 
-// RuleTables are the other tables that decide which rows of a table show, or what may be written to it.
+// RuleTables returns the other tables that decide which rows of a table show, or what agents may write to it.
 func RuleTables(t *policy.Table) []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range predicate.Helpers(rowConditions(t)) {
@@ -90,8 +92,9 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 	return append(out, predicate.InsertCanHide(rowConditions(t))...)
 }
 
-// firstUntracked names a table that conditions read and whose changes no trigger records; "": there is none.
-func firstUntracked(of predicate.Node) string {
+// firstUntrackedTable returns the name of a table that conditions read and whose changes no trigger records; "": there
+// is none.
+func firstUntrackedTable(of predicate.Node) string {
 	for _, h := range predicate.Helpers(of) {
 		if isUntracked(h.Relation) {
 			return h.Relation.Name.String()
@@ -105,7 +108,7 @@ func firstUntracked(of predicate.Node) string {
 	return ""
 }
 
-// HelperTables are the tables that decide about rows of others, or about attributes.
+// HelperTables returns the tables that decide about rows of other tables, or about attributes.
 func (p *Plan) HelperTables() []catalog.Name {
 	var out []catalog.Name
 	for _, w := range trackedTables(p.facts.policy) {
@@ -120,20 +123,20 @@ func isUntracked(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// UntrackedRelations are the relations of which triggers do not record all changes: the materialised views and foreign
-// tables of the policy, its tables with inheritance children, and tables whose rules or checks read one of these. Their
-// parts without triggers of their own are among them, and the views that read them. A statement may show their rows,
-// but no snapshot that outlives a statement may.
+// UntrackedRelations returns the relations of which triggers do not record all changes: the materialised views and
+// foreign tables of the policy, its tables with inheritance children, and tables whose rules or checks read one of
+// these. Their parts without triggers of their own are among them, and the views that read them. A single statement may
+// show their rows. A snapshot that lasts for several statements may not.
 func (p *Plan) UntrackedRelations() map[catalog.Name]bool { return untrackedRelations(p.facts.policy) }
 
 func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, t := range p.Tables() {
-		if isUntracked(t.Relation) || firstUntracked(rowConditions(t)) != "" {
+		if isUntracked(t.Relation) || firstUntrackedTable(rowConditions(t)) != "" {
 			out[t.Relation.Name] = true
 		}
 	}
-	for more := true; more; { // to the children's children
+	for more := true; more; { // the loop reaches the children of children
 		more = false
 		for _, c := range p.Children() {
 			if _, listed := p.Table(c.Relation.Name); listed || out[c.Relation.Name] {
@@ -156,7 +159,7 @@ func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 	return out
 }
 
-// TimeCanHide tells whether time alone can hide a row.
+// TimeCanHide tells whether the passing of time alone can hide a row.
 func (p *Plan) TimeCanHide() bool {
 	for _, t := range p.facts.policy.Tables() {
 		if predicate.TimeCanHide(t.VisibilityRules()) {
@@ -166,15 +169,16 @@ func (p *Plan) TimeCanHide() bool {
 	return p.TimeCanChangeAttributes()
 }
 
-// TimeCanChangeAttributes tells whether time alone can change attributes that the database computes.
+// TimeCanChangeAttributes tells whether the passing of time alone can change attributes that the database computes.
 func (p *Plan) TimeCanChangeAttributes() bool {
 	return predicate.TimeCanHide(liveNodes(p.facts.policy))
 }
 
-// changeTrigger begins the names of triggers that sort last, and so see a row after all other triggers.
-const changeTrigger = "zz_pgconsent_change_"
+// changeTriggerPrefix is the beginning of the names of triggers that sort last, so that they see a row after all other
+// triggers.
+const changeTriggerPrefix = "zz_pgconsent_change_"
 
-// changeTriggers record the changes that snapshots may miss.
+// changeTriggers are triggers that record the changes by which rows may become hidden.
 type changeTriggers struct{ *facts }
 
 func (f changeTriggers) objects() []Object {
@@ -195,7 +199,7 @@ func (w *trackedTable) triggers() []Object {
 	}
 	if w.relation.Name == predicate.CurrentConsents {
 		// The registry records its changes itself, without renewals. A first record hides no row unless it is a refusal; a
-		// request for a partnership is none.
+		// request for a partnership is no record.
 		if w.insertCanHide {
 			add("INSERT",
 				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))")
@@ -204,20 +208,20 @@ func (w *trackedTable) triggers() []Object {
 	}
 	// Row triggers: statement triggers do not fire for rows that a subscription applies, nor for rows that are written to
 	// a partition by its own name.
-	const each = "FOR EACH ROW"
-	add("DELETE", each)
+	const forEachRow = "FOR EACH ROW"
+	add("DELETE", forEachRow)
 	if when := w.updateCondition(); when != "" {
-		add("UPDATE", each+when)
+		add("UPDATE", forEachRow+when)
 	}
 	if w.insertCanHide {
-		add("INSERT", each)
+		add("INSERT", forEachRow)
 	}
 	add("TRUNCATE", "FOR EACH STATEMENT")
 	return out
 }
 
 func (w *trackedTable) trigger(event, rest string) Object {
-	table, name := w.relation.Name.SQL(), triggerOn(w.relation, changeTrigger+strings.ToLower(event))
+	table, name := w.relation.Name.SQL(), triggerName(w.relation, changeTriggerPrefix+strings.ToLower(event))
 	o := newObject("trigger "+name+" on "+w.relation.Name.String(),
 		"A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are "+
 			"older. Other changes are not noted.", w.relation)
@@ -228,7 +232,7 @@ func (w *trackedTable) trigger(event, rest string) Object {
 	return o.Object
 }
 
-// updateCondition is the trigger's condition on an updated row; "" if no update matters.
+// updateCondition returns the condition on an updated row under which the trigger runs; "": no update can hide rows.
 func (w *trackedTable) updateCondition() string {
 	if w.anyColumn {
 		return " WHEN (true)"
@@ -243,13 +247,13 @@ func (w *trackedTable) updateCondition() string {
 		}
 		columns = append(columns, name)
 	}
-	return " WHEN (" + rowDiffers(columns) + ")"
+	return " WHEN (" + rowDiffersCondition(columns) + ")"
 }
 
-// rowDiffers is the condition that the new row has other values than the old one, byte by byte. By a type's own
-// equality different values may be equal, as with some collations. Whether their texts differ depends on settings of
-// the session that writes.
-func rowDiffers(columns []string) string {
+// rowDiffersCondition returns the condition that some column of the new row differs byte by byte from the old row. A
+// type's own equality may call different values equal, as with some collations. Whether the texts of values differ
+// depends on settings of the session that writes.
+func rowDiffersCondition(columns []string) string {
 	var before, after []string
 	for _, c := range columns {
 		before, after = append(before, "OLD."+catalog.QuoteIdent(c)), append(after, "NEW."+catalog.QuoteIdent(c))

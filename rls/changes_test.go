@@ -224,7 +224,7 @@ func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 func TestATableThatSeveralRulesReadIsThereOnce(t *testing.T) {
 	w := newWorld(t)
 	seen := map[uint32]bool{}
-	for _, r := range rls.Tables(w.pol) {
+	for _, r := range rls.PredicateTables(w.pol) {
 		if seen[r.OID] {
 			t.Errorf("%s is there twice", r.Name)
 		}

@@ -2,8 +2,9 @@ package rls
 
 import "fmt"
 
-// childPolicies are the policies of partitions and inheritance children of tables: their parents' rules, for statements
-// that read them by name. Read through the parent, a child is under the parent's policies whatever its own are.
+// childPolicies makes the policies of partitions and inheritance children: the rules of their parents, for statements
+// that name the child. For a statement that names the parent, the parent's policies apply, whatever those of the child
+// are.
 type childPolicies struct{ *facts }
 
 func (f childPolicies) objects() []Object {
@@ -14,9 +15,9 @@ func (f childPolicies) objects() []Object {
 		out = append(out, f.rowSecurity(c.Relation, f.agent, false))
 		add := func(name, sql string, needs []string) {
 			o := newObject(policyIdentity(name, c.Relation), why, c.Relation)
-			o.Needs = needs
+			o.NeededObjects = needs
 			o.create(sql)
-			o.drop(whyDropPolicies, dropPolicy(name, c.Relation))
+			o.drop(dropPoliciesReason, dropPolicy(name, c.Relation))
 			out = append(out, o.Object)
 		}
 		add(selectPolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)",
@@ -27,10 +28,10 @@ func (f childPolicies) objects() []Object {
 			updatePolicy, table, f.agent), nil)
 		add(deletePolicy, fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s USING (false)",
 			deletePolicy, table, f.agent), nil)
-		out = append(out, f.current(c.Relation, f.agent))
+		out = append(out, f.currentCatalogPolicy(c.Relation, f.agent))
 		if c.ReadableByName {
-			out = append(out, rights("SELECT on "+c.Relation.Name.String(),
-				rightsOn("TABLE", one(table), one(f.agent), "Agents may name it as well.", "SELECT")))
+			out = append(out, rightsObject("SELECT on "+c.Relation.Name.String(),
+				rightsOn("TABLE", listOf(table), listOf(f.agent), "Agents may name it as well.", "SELECT")))
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ func (w *world) change(o rls.Options, replace ...string) *world {
 // changed migrates and returns what it says that it has changed.
 func (w *world) changed() (out migrations.Changed) {
 	w.t.Helper()
-	o := migrations.Options{Changed: func(c migrations.Changed) { out = c }}
+	o := migrations.Options{OnChange: func(c migrations.Changed) { out = c }}
 	if err := migrations.Up(context.Background(), w.owner, o, w.plan); err != nil {
 		w.t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestMigrateAfterAnotherColumn(t *testing.T) {
 	if got := others(before, w.numbers()); !slices.Equal(got, []string{"relation pgconsent_signed.visible_public_people"}) || c.Tables != 1 {
 		t.Errorf("%+v: %q", c, got)
 	}
-	if waiting, err := migrations.ReadWaiting(context.Background(), w.owner); err != nil || len(waiting) > 0 {
+	if waiting, err := migrations.ReadWaitingColumns(context.Background(), w.owner); err != nil || len(waiting) > 0 {
 		t.Errorf("%v, %v", waiting, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestMigrateWaitsForNoOtherTable(t *testing.T) {
 	w.change(rls.Options{SignedViews: true}, status...)
 	waited := make(chan []migrations.Holder, 1000)
 	up := func() error {
-		return migrations.Up(ctx, w.owner, migrations.Options{Waits: func(h []migrations.Holder) { waited <- h }}, w.plan)
+		return migrations.Up(ctx, w.owner, migrations.Options{OnWait: func(h []migrations.Holder) { waited <- h }}, w.plan)
 	}
 	if err := up(); err != nil || len(waited) > 0 {
 		t.Fatalf("it waited %d times: %v", len(waited), err)
@@ -228,7 +228,7 @@ func TestMigrateFallsBackOnTheWhole(t *testing.T) {
 	w.change(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }")
 	before := w.numbers()
 	var c migrations.Changed
-	o := migrations.Options{Changed: func(now migrations.Changed) { c = now }}
+	o := migrations.Options{OnChange: func(now migrations.Changed) { c = now }}
 	if err := migrations.Up(context.Background(), w.owner, o, needless{w.plan}); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ type needless struct{ *rls.Plan }
 func (p needless) Objects(f migrations.Found) []rls.Object {
 	out := p.Plan.Objects(f)
 	for i := range out {
-		out[i].Needs = nil
+		out[i].NeededObjects = nil
 	}
 	return out
 }

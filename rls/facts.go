@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// roles are the names of pgconsent's roles, quoted as SQL except agentName and controlName.
+// roles are the names of pgconsent's roles. All are quoted for SQL, except agentName and controlName.
 type roles struct {
 	agent, control, reader, rowsRole string
 	agentName, controlName           string
 }
 
-// facts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from these.
+// facts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from them.
 type facts struct {
 	roles
 	policy *policy.Policy
@@ -23,24 +23,24 @@ type facts struct {
 	mode   Mode
 	found  migrations.Found
 
-	helpers      []predicate.Helper
-	inPolicies   map[catalog.Name]bool // helpers that row policies read, not live attributes alone
-	links        []*catalog.Relation
-	materialized []materialized
-	signed       []signedTable
+	helpers       []predicate.Helper
+	policyHelpers map[catalog.Name]bool // the helper tables that row policies read, not only live attributes
+	links         []*catalog.Relation
+	materialized  []materializedConsent
+	signedTables  []signedTable
 
-	// The rest is not set while the hash of the plan is computed.
+	// The following fields are not set while the hash of the plan is computed.
 	children    []*policy.Child
-	knownTables []*catalog.Relation // the tables of the policy and their parts
+	knownTables []*catalog.Relation // the tables of the policy and their partitions and children
 }
 
 func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *facts {
-	f := &facts{roles: roles, policy: p, snap: snap, mode: mode, inPolicies: map[catalog.Name]bool{}}
+	f := &facts{roles: roles, policy: p, snap: snap, mode: mode, policyHelpers: map[catalog.Name]bool{}}
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
 		all = append(all, t.ColumnConditions()...)
-		if t.Observed != nil { // comparisons use the rule that would apply
+		if t.Observed != nil { // comparisons use the rule that enforcement would apply
 			all = append(all, t.Observed.Rows)
 		}
 		if t.Aggregate != nil {
@@ -52,7 +52,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 		}
 	}
 	for _, h := range predicate.Helpers(all) {
-		f.inPolicies[h.Relation.Name] = true
+		f.policyHelpers[h.Relation.Name] = true
 	}
 	all = append(all, liveNodes(p)...)
 	f.helpers = predicate.Helpers(all)
@@ -63,7 +63,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	return f
 }
 
-// addChildren adds the partitions and children of tables, and which columns tables have.
+// addChildren adds the partitions and children of tables, and the columns that tables are known to have.
 func (f *facts) addChildren() {
 	f.children = f.policy.Children()
 	for _, t := range f.policy.Tables() {
@@ -76,7 +76,7 @@ func (f *facts) addChildren() {
 	}
 }
 
-// restrictedTables are the tables with hidden or masked columns.
+// restrictedTables returns the tables with hidden or masked columns.
 func (f *facts) restrictedTables() []*policy.Table {
 	var out []*policy.Table
 	for _, t := range f.policy.Tables() {
@@ -87,7 +87,7 @@ func (f *facts) restrictedTables() []*policy.Table {
 	return out
 }
 
-// boundRoles are the roles to which the row policies of a table apply.
+// boundRoles returns the roles to which the row policies of a table apply.
 func (f *facts) boundRoles(t *policy.Table) string {
 	if t.Columns != nil {
 		return f.agent + ", " + f.rowsRole
@@ -95,8 +95,8 @@ func (f *facts) boundRoles(t *policy.Table) string {
 	return f.agent
 }
 
-// callers are the roles with whose rights row policies and masks run: the agents' role, and the owner of row views
-// where a function that it owns reads them.
+// callers returns the roles with whose rights row policies and masks run: the agents' role, and, if functions of
+// pgconsent read rows, the owner of these functions and of row views.
 func (f *facts) callers() []string {
 	if slices.ContainsFunc(f.policy.Tables(), byKey) {
 		return []string{f.agent, f.rowsRole}
@@ -104,8 +104,8 @@ func (f *facts) callers() []string {
 	return []string{f.agent}
 }
 
-// readByView are the relations that agents read through a view of pgconsent's.
-func (f *facts) readByView() []catalog.Name {
+// relationsReadByView returns the relations that agents read through a view of pgconsent.
+func (f *facts) relationsReadByView() []catalog.Name {
 	var out []catalog.Name
 	for _, t := range f.restrictedTables() {
 		out = append(out, t.Relation.Name)
@@ -118,17 +118,17 @@ func (f *facts) readByView() []catalog.Name {
 	return out
 }
 
-// isHelper tells whether predicates read a table.
+// isHelper tells whether predicates of other tables read a table.
 func (f *facts) isHelper(r *catalog.Relation) bool {
 	return slices.ContainsFunc(f.helpers, func(h predicate.Helper) bool { return h.Relation.Name == r.Name })
 }
 
 func (f *facts) hasSignedView(r *catalog.Relation) bool {
-	return slices.ContainsFunc(f.signed, func(s signedTable) bool { return s.table.Relation.Name == r.Name })
+	return slices.ContainsFunc(f.signedTables, func(s signedTable) bool { return s.table.Relation.Name == r.Name })
 }
 
-// rule is the condition of a row policy for the rows that agents see of a table.
-func (f *facts) rule(t *policy.Table) string { return f.condition(t.Rows, t.Relation) }
+// ruleCondition returns the condition of the row policy for the rows that agents see of a table.
+func (f *facts) ruleCondition(t *policy.Table) string { return f.condition(t.Rows, t.Relation) }
 
 func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 	if f.mode == SealOnly {
@@ -137,10 +137,11 @@ func (f *facts) condition(rows predicate.Node, r *catalog.Relation) string {
 	return predicate.SealInPlan(predicate.Policy(rows, r))
 }
 
-// isCurrent is true, or raises an error while a statement is planned that was decided before the catalogs changed.
-const isCurrent = predicate.CurrentCatalog
+// catalogIsCurrent is the SQL of a call that returns true. While a statement is planned that was decided before the
+// catalogs changed, it raises an error.
+const catalogIsCurrent = predicate.CurrentCatalog
 
-// objectsRead are the objects of the plan that conditions read.
+// objectsRead returns the identities of the plan's objects that conditions read.
 func (f *facts) objectsRead(nodes ...predicate.Node) []string {
 	all := predicate.All(nodes)
 	var out []string
@@ -156,10 +157,10 @@ func (f *facts) objectsRead(nodes ...predicate.Node) []string {
 	return out
 }
 
-// conditionsOf are the rule of a table and the conditions of its columns.
+// conditionsOf returns the rule of a table and the conditions of its columns.
 func conditionsOf(t *policy.Table) []predicate.Node {
 	return append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
 }
 
-// one is a list of one name.
-func one(name string) []string { return []string{name} }
+// listOf returns a list with a single name.
+func listOf(name string) []string { return []string{name} }

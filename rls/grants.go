@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// revocations take from PUBLIC the rights by which an agent could create objects: a domain of the agent's could run its
-// code inside a function that verifies seals. Roles that had the right through PUBLIC keep it by name.
+// revocations take from PUBLIC the rights by which an agent could create objects: a domain made by an agent could run
+// the agent's code inside a function that verifies seals. Roles that had the right through PUBLIC keep it by name.
 type revocations struct{ *facts }
 
 func (f revocations) objects() []Object {
@@ -23,13 +23,14 @@ func (f revocations) objects() []Object {
 		out = append(out, f.revocation("CREATE", "SCHEMA", schema))
 	}
 	if !f.found.PublicConnect && f.found.Database != "" {
-		out = append(out, rights("CONNECT", rightsOn("DATABASE", one(catalog.QuoteIdent(f.found.Database)),
+		out = append(out, rightsObject("CONNECT", rightsOn("DATABASE", listOf(catalog.QuoteIdent(f.found.Database)),
 			[]string{f.agent, f.control}, "PUBLIC may not connect here.", "CONNECT")))
 	}
 	return out
 }
 
-// revocation has no statements that drop it: package migrations restores privileges as it found them.
+// revocation returns an object that takes a privilege from PUBLIC. It has no statements that drop it: package
+// migrations restores privileges as it found them.
 func (f revocations) revocation(privilege, kind, name string) Object {
 	o := newObject(fmt.Sprintf("no %s for PUBLIC on %s %s", privilege, kind, name),
 		"An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles "+
@@ -37,12 +38,12 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 	name = catalog.QuoteIdent(name)
 	o.create(fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", privilege, kind, name))
 	if keep := quoteAll(f.found.KeepRoles); len(keep) > 0 {
-		o.grant(rightsOn(kind, one(name), keep, "The roles that had the right through PUBLIC keep it.", privilege))
+		o.grant(rightsOn(kind, listOf(name), keep, "The roles that had the right through PUBLIC keep it.", privilege))
 	}
 	return o.Object
 }
 
-// schemaRights let the agent and the reader name what they read.
+// schemaRights let the agent and the reader use the schemas of what they read.
 type schemaRights struct{ *facts }
 
 func (f schemaRights) objects() []Object {
@@ -67,15 +68,16 @@ func (f schemaRights) objects() []Object {
 		reader[h.Relation.Name.Schema] = true
 	}
 	reader[predicate.SignedSchema] = true
-	for _, s := range f.signed {
+	for _, s := range f.signedTables {
 		reader[s.table.Relation.Name.Schema] = true
 	}
-	out := f.usage(agent, f.agent, "The agent's role names the tables and functions of the policy.")
-	out = append(out, f.usage(reader, f.reader, "The reader's views read the tables that predicates need.")...)
+	out := f.schemaUsage(agent, f.agent, "The agent's role names the tables and functions of the policy.")
+	out = append(out, f.schemaUsage(reader, f.reader, "The reader's views read the tables that predicates need.")...)
 	return append(out,
-		rights("schemas of ours", rightsOn("SCHEMA", []string{predicate.SignedSchema, catalog.ShadowSchema}, one(f.agent),
+		rightsObject("schemas of ours", rightsOn("SCHEMA", []string{predicate.SignedSchema, catalog.ShadowSchema},
+			listOf(f.agent),
 			"Rewritten statements name signed views and the shadows of the catalogs.", "USAGE")),
-		rights("functions of row policies", rightsOn("FUNCTION", policyFunctions, f.callers(),
+		rightsObject("functions of row policies", rightsOn("FUNCTION", policyFunctions, f.callers(),
 			"Policies and signed views call these with the agent's rights.", "EXECUTE")))
 }
 
@@ -93,25 +95,25 @@ var policyFunctions = []string{
 	"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
 }
 
-// usage gives a role USAGE on schemas, where PUBLIC has none.
-func (f schemaRights) usage(schemas map[string]bool, role, why string) []Object {
+// schemaUsage returns objects that give a role USAGE on schemas where PUBLIC has none.
+func (f schemaRights) schemaUsage(schemas map[string]bool, role, why string) []Object {
 	var out []Object
 	for _, s := range sortedKeys(schemas) {
 		if !f.found.PublicUsage[s] {
-			out = append(out, rights("USAGE on schema "+s+" for "+role,
-				rightsOn("SCHEMA", one(catalog.QuoteIdent(s)), one(role), why, "USAGE")))
+			out = append(out, rightsObject("USAGE on schema "+s+" for "+role,
+				rightsOn("SCHEMA", listOf(catalog.QuoteIdent(s)), listOf(role), why, "USAGE")))
 		}
 	}
 	return out
 }
 
-// isSchema tells whether anything of the snapshot is in the schema: a search path may name one that does not exist.
+// isSchema tells whether the snapshot has anything in a schema: a search path may name a schema that does not exist.
 func (f schemaRights) isSchema(schema string) bool {
 	return slices.ContainsFunc(f.snap.Relations(), func(r *catalog.Relation) bool { return r.Name.Schema == schema }) ||
 		slices.ContainsFunc(f.snap.Functions(), func(f *catalog.Function) bool { return f.Name.Schema == schema })
 }
 
-// functionRights let the agent call the functions that the policy publishes.
+// functionRights let the agent call the functions that the policy lists.
 type functionRights struct{ *facts }
 
 func (f functionRights) objects() []Object {
@@ -119,8 +121,9 @@ func (f functionRights) objects() []Object {
 	for _, function := range f.policy.Functions() {
 		for _, o := range function.Overloads {
 			signature := fmt.Sprintf("%s(%s)", o.Name.SQL(), strings.Join(o.ArgTypes, ", "))
-			out = append(out, rights("EXECUTE on function "+signature, rightsOn("FUNCTION", one(signature), one(f.agent),
-				"The policy publishes the function. It runs with the agent's rights, under row security.", "EXECUTE")))
+			out = append(out, rightsObject("EXECUTE on function "+signature,
+				rightsOn("FUNCTION", listOf(signature), listOf(f.agent),
+					"The policy publishes the function. It runs with the agent's rights, under row security.", "EXECUTE")))
 		}
 	}
 	return out
@@ -131,9 +134,9 @@ type controlRights struct{ *facts }
 
 func (f controlRights) objects() []Object {
 	give := func(kind, right, why string, objects ...string) migrations.Grant {
-		return rightsOn(kind, objects, one(f.control), why, right)
+		return rightsOn(kind, objects, listOf(f.control), why, right)
 	}
-	o := rights("the control role", slices.Concat([]migrations.Grant{
+	o := rightsObject("the control role", slices.Concat([]migrations.Grant{
 		give("SCHEMA", "USAGE", "The proxy reads keys and versions.", predicate.Schema),
 		give("FUNCTION", "EXECUTE", "The proxy seals with the newest key.", "pgconsent.seal_key()"),
 		give("FUNCTION", "EXECUTE", "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
@@ -157,7 +160,7 @@ func (f controlRights) objects() []Object {
 			"pgconsent.migration", "pgconsent.installed", "pgconsent.installed_object"),
 	}, migrations.ConsentGrants(f.controlName), migrations.AuditGrants(f.controlName),
 		migrations.SweepGrants(f.controlName))...)
-	o.Needs = one(shownIdentity)
+	o.NeededObjects = listOf(shownIdentity)
 	return []Object{o}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// helperViews are the views that predicates read. A predicate that read the tables under the agent's own row security
+// helperViews makes the views that predicates read. A predicate that read the tables under the agent's own row security
 // would not see the people who refused, and would show the row.
 type helperViews struct{ *facts }
 
@@ -17,43 +17,43 @@ func helperIdentity(r *catalog.Relation) string { return "helper views of " + r.
 func (f helperViews) objects() []Object {
 	var out []Object
 	for _, h := range f.helpers {
-		out = append(out, f.readable(h.Relation), f.views(h))
+		out = append(out, f.readerAccess(h.Relation), f.views(h))
 	}
 	for _, r := range f.links {
-		out = append(out, f.empty(r))
+		out = append(out, f.emptyFunction(r))
 	}
 	return out
 }
 
-// views are the helper views of one table: one that row policies read, and one for signed statements.
+// views returns the helper views of one table: one for row policies, and one for signed statements.
 func (f helperViews) views(h predicate.Helper) Object {
 	o := newObject(helperIdentity(h.Relation), "", h.Relation)
 	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
-	if !f.inPolicies[h.Relation.Name] { // live attributes alone, as the reader
-		f.view(o, helper, h, f.reader, "",
+	if !f.policyHelpers[h.Relation.Name] { // only live attributes read the table, as the reader
+		f.addView(o, helper, h, f.reader, "",
 			"Live attributes are worked out from this view. Its schema cannot be named by agents.")
 	} else {
 		policies := f.agent
 		if len(f.restrictedTables()) > 0 {
 			policies += ", " + f.rowsRole
 		}
-		f.view(o, helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")
-		f.view(o, signed, h, f.agent, "\nWHERE (SELECT pgconsent_signed.text_is_signed())",
+		f.addView(o, helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")
+		f.addView(o, signed, h, f.agent, "\nWHERE (SELECT pgconsent_signed.text_is_signed())",
 			"Signed statements read this view; for any other it raises.")
 	}
 	o.drop("Take the helper and signed views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", helper, signed))
 	return o.Object
 }
 
-// readable lets the reader read all rows of a table.
-func (f *facts) readable(r *catalog.Relation) Object {
+// readerAccess returns an object that lets the reader role read all rows of a table.
+func (f *facts) readerAccess(r *catalog.Relation) Object {
 	o := newObject(policyIdentity(readerPolicy, r), "", r)
-	if r.Name == predicate.CurrentConsents { // it stays as migrate installs it. Agents cannot name it
-		o.grant(rightsOn("TABLE", one(r.Name.SQL()), one(f.reader),
+	if r.Name == predicate.CurrentConsents { // the view stays as migrate installs it; agents cannot name it
+		o.grant(rightsOn("TABLE", listOf(r.Name.SQL()), listOf(f.reader),
 			"Predicates read the consent registry with the reader's rights, not the agent's.", "SELECT"))
 		return o.Object
 	}
-	o.grant(rightsOn("TABLE", one(r.Name.SQL()), one(f.reader),
+	o.grant(rightsOn("TABLE", listOf(r.Name.SQL()), listOf(f.reader),
 		"Predicates read this table with the reader's rights, not the agent's.", "SELECT"))
 	o.why = "The reader sees every row; and a relation under a policy lets the planner run no operator of " +
 		"the agent's on its statistics."
@@ -62,8 +62,9 @@ func (f *facts) readable(r *catalog.Relation) Object {
 	return o.Object
 }
 
-// view makes a view that belongs to the reader. Rights are granted before the owner changes.
-func (f *facts) view(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
+// addView adds the statements that make a helper view, which belongs to the reader. Rights are granted before the owner
+// changes.
+func (f *facts) addView(o *objectBuilder, name string, h predicate.Helper, roles, where, why string) {
 	columns := make([]string, len(h.Columns))
 	for i, c := range h.Columns {
 		columns[i] = "t." + catalog.QuoteIdent(c)
@@ -79,10 +80,10 @@ func emptyIdentity(r *catalog.Relation) string {
 	return "function " + predicate.EmptyFunction(r.Name).String()
 }
 
-// empty is the function that tells whether a link table has no rows at all. A policy calls it where the helper view
-// shows none: with NOT EXISTS a view that lost its rows, by FORCE or another owner, would show every row. The function
-// reads the table as the owner, to whom row security does not apply, and returns false where it does.
-func (f helperViews) empty(r *catalog.Relation) Object {
+// emptyFunction makes the function that tells whether a link table has no rows at all. A policy calls it if the helper
+// view shows none: with NOT EXISTS a view that lost its rows, by FORCE or another owner, would show every row. The
+// function reads the table as the owner, to whom row security does not apply, and returns false where it does.
+func (f helperViews) emptyFunction(r *catalog.Relation) Object {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	o := newObject(emptyIdentity(r),
 		"No link is no refusal only if there is none: a link table that merely looks empty hides the rows.", r)

@@ -9,13 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// listTrigger sorts after the stamp trigger, whose values it reads, and before the owner's triggers.
+// listTrigger is the name of the trigger that checks lists. It sorts after the stamp trigger, whose values it reads,
+// and before the owner's triggers.
 const listTrigger = `"!pgconsent_stamp_lists"`
 
-// The errors of the trigger. Package proxy replaces their texts.
+// The errors of the list trigger. Package proxy replaces their texts.
 const (
-	malformedList = "not a list of ids"
-	widerList     = "a list that is wider than it may be"
+	malformedListError = "not a list of ids"
+	widerListError     = "a list that is wider than it may be"
 )
 
 // hasListTrigger tells whether a table has the trigger that fills in lists and checks them against their bounds.
@@ -31,7 +32,7 @@ func hasListTrigger(w *policy.Write) bool {
 	return len(w.Lists) > 0
 }
 
-// triggerConditions are the conditions that the triggers of a table evaluate.
+// triggerConditions returns the conditions that the triggers of a table evaluate.
 func triggerConditions(w *policy.Write) predicate.All {
 	var out predicate.All
 	if !hasListTrigger(w) {
@@ -48,9 +49,9 @@ func triggerConditions(w *policy.Write) predicate.All {
 	return out
 }
 
-// lists is this trigger. It belongs to the reader: the bounds of a list depend on tables that the agent does not see,
-// and on the row before the change.
-func (f writePolicies) lists() []Object {
+// listTriggers makes the list trigger. Its function belongs to the reader: the bounds of a list depend on tables that
+// the agent does not see, and on the row before the change.
+func (f writePolicies) listTriggers() []Object {
 	w := f.Write
 	if !hasListTrigger(w) {
 		return nil
@@ -60,18 +61,18 @@ func (f writePolicies) lists() []Object {
 		"Lists of ids that agents write are lists, and no wider than the policy lets them be; some "+
 			"columns are stamped unless the new row is allowed to say otherwise. Rows of other roles are left alone.",
 		f.Relation)
-	var insert, both strings.Builder
+	var insertBody, commonBody strings.Builder
 	for _, s := range w.Stamps {
 		if s.Unless != nil {
-			fmt.Fprintf(&insert, "    IF (%s) IS NOT TRUE THEN\n      NEW.%s := %s;\n    END IF;\n",
+			fmt.Fprintf(&insertBody, "    IF (%s) IS NOT TRUE THEN\n      NEW.%s := %s;\n    END IF;\n",
 				predicate.OfNewRow(s.Unless), catalog.QuoteIdent(s.Column), stampedValue(s))
 		}
 	}
 	for _, b := range w.Lists {
-		f.insertedList(&insert, b)
-		changedList(&both, b)
+		f.writeInsertedList(&insertBody, b)
+		writeChangedList(&commonBody, b)
 	}
-	body := "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n" + insert.String() + "  ELSE\n" + both.String() +
+	body := "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n" + insertBody.String() + "  ELSE\n" + commonBody.String() +
 		"    NULL;\n  END IF;\n"
 	var events []string
 	if w.Insert {
@@ -80,13 +81,13 @@ func (f writePolicies) lists() []Object {
 	if w.Update {
 		events = append(events, "UPDATE")
 	}
-	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.Schema), listOf(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
 		"pgconsent_signed.attr(pg_catalog.text)", "pgconsent_signed.sealed()",
 		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_signed.json_ids(pg_catalog.text)",
 		"pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
-	}, one(f.reader), "", "EXECUTE"))
-	f.mayAskEmpty(o, triggerConditions(w))
+	}, listOf(f.reader), "", "EXECUTE"))
+	f.grantEmptyFunctions(o, triggerConditions(w))
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE
@@ -100,8 +101,8 @@ END $pgconsent$`, name, body))
 		"%s::pg_catalog.name) EXECUTE FUNCTION %s()",
 		listTrigger, strings.Join(events, " OR "), table, catalog.QuoteLiteral(f.agentName), name))
 	o.create(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", name, f.reader))
-	o.drop(whyDropWrites, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", listTrigger, table))
-	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	o.drop(dropWritesReason, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", listTrigger, table))
+	o.drop(dropWritesReason, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
 	return []Object{o.Object}
 }
 
@@ -109,8 +110,8 @@ func raise(message, code string) string {
 	return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 }
 
-// insertedList fills in the list of a new row, and compares it with its bounds.
-func (f writePolicies) insertedList(insert *strings.Builder, b predicate.Bound) {
+// writeInsertedList writes the statements that fill in the list of a new row and compare it with its bounds.
+func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bound) {
 	column := catalog.QuoteIdent(b.Column)
 	if b.Chain != nil {
 		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersection())
@@ -126,37 +127,40 @@ func (f writePolicies) insertedList(insert *strings.Builder, b predicate.Bound) 
 			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column,
 			b.Stored(allowedArray(b)))
 	}
-	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedList, "22023"))
+	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedListError, "22023"))
 	if b.From != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(allowedArray(b), true), raise(widerList, "42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(allowedArray(b), true), raise(widerListError, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(chainArray(b), "'{}'::"+b.Array()), raise(widerList,
-			"42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(chainArray(b), "'{}'::"+b.Array()),
+			raise(widerListError,
+				"42501"))
 	}
 }
 
-// changedList compares a list that an UPDATE has changed with its bounds.
-func changedList(update *strings.Builder, b predicate.Bound) {
+// writeChangedList writes the statements that compare a list which an UPDATE has changed with its bounds.
+func writeChangedList(update *strings.Builder, b predicate.Bound) {
 	before := "COALESCE(" + b.Elements(true) + ", '{}'::" + b.Array() + ")"
-	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffers([]string{b.Column}), b.Malformed(),
-		raise(malformedList, "22023"))
+	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffersCondition([]string{b.Column}),
+		b.Malformed(),
+		raise(malformedListError, "22023"))
 	if b.Narrow {
 		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", toText(before),
-			b.Exceeds(allowedArray(b), false), raise(widerList, "42501"))
+			b.Exceeds(allowedArray(b), false), raise(widerListError, "42501"))
 	}
 	if b.Chain != nil {
 		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersection(),
-			b.ExceedsChain(chainArray(b), before), raise(widerList, "42501"))
+			b.ExceedsChain(chainArray(b), before), raise(widerListError, "42501"))
 	}
 	update.WriteString("    END IF;\n")
 }
 
-// toText and allowedArray pass an array of any type through one variable of the trigger.
+// toText and allowedArray convert an array of any type to text and back, so that one variable of the trigger can hold
+// it.
 func toText(array string) string            { return "(" + array + ")::pg_catalog.text" }
 func allowedArray(b predicate.Bound) string { return "allowed::" + b.Array() }
 
-// chainArray is the list that the chain allows, NULL where the row refers to no other.
+// chainArray returns the list that the chain allows; it is NULL if the row refers to no other row.
 func chainArray(b predicate.Bound) string { return "told::" + b.Array() }
 
 func stampedValue(s policy.Stamp) string {

@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// liveSignature is the function that computes the attributes that no credential gives.
+// liveSignature is the signature of the function that computes the attributes which no credential gives.
 const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.text[], pg_catalog.text[])"
 
-// liveAttributes makes that function. It belongs to the reader, so that it reads the tables as predicates do, not under
-// the agent's row security, and nothing else. A caller can get anybody's attributes. So only the owner of attr, which
-// has verified a seal, and the proxy may call it.
+// liveAttributes makes the function that computes live attributes. It belongs to the reader, so that it reads the
+// tables as predicates do, not under the agent's row security, and nothing else. It would give a caller the attributes
+// of anybody. So only the owner of attr, which has verified a seal, and the proxy may call it.
 type liveAttributes struct{ *facts }
 
 func (f liveAttributes) objects() []Object {
@@ -29,13 +29,13 @@ func (f liveAttributes) objects() []Object {
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent_live$
 %s $pgconsent_live$`, predicate.LiveFunction, predicate.LiveBody(lives)))
 	o.create("REVOKE ALL ON FUNCTION " + liveSignature + " FROM PUBLIC")
-	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.Schema), listOf(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{
 		"pgconsent.claim(pg_catalog.text, pg_catalog.text[])",
 		"pgconsent_signed.json_grants(pg_catalog.text, pg_catalog.text[])",
 		"pgconsent_signed.json_ids(pg_catalog.text)", "pgconsent_signed.jsonb_ids(pg_catalog.jsonb)",
-	}, one(f.reader), "", "EXECUTE"))
-	f.mayAskEmpty(o, liveNodes(f.policy))
+	}, listOf(f.reader), "", "EXECUTE"))
+	f.grantEmptyFunctions(o, liveNodes(f.policy))
 	o.create("ALTER FUNCTION " + liveSignature + " OWNER TO " + f.reader)
 	o.why = "attr has verified a seal; the proxy asks before it judges a statement."
 	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %%I, %%I', "+
@@ -53,15 +53,15 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 	return []Object{o.Object}
 }
 
-// mayAskEmpty lets the reader call the functions that tell whether link tables of conditions are empty.
-func (f *facts) mayAskEmpty(o *objectBuilder, nodes predicate.All) {
+// grantEmptyFunctions lets the reader call the functions that tell whether the link tables of conditions are empty.
+func (f *facts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
 	for _, r := range predicate.ShownWhileEmpty(nodes) {
-		o.grant(rightsOn("FUNCTION", one(predicate.EmptyFunction(r.Name).SQL()+"()"), one(f.reader), "", "EXECUTE"))
-		o.Needs = append(o.Needs, emptyIdentity(r))
+		o.grant(rightsOn("FUNCTION", listOf(predicate.EmptyFunction(r.Name).SQL()+"()"), listOf(f.reader), "", "EXECUTE"))
+		o.NeededObjects = append(o.NeededObjects, emptyIdentity(r))
 	}
 }
 
-// liveNodes are the conditions by which live attributes are computed.
+// liveNodes returns the conditions by which live attributes are computed.
 func liveNodes(p *policy.Policy) predicate.All {
 	var out predicate.All
 	for _, l := range p.LiveAttributes() {

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// masked is the expression by which agents see a column. It never raises an error: it may run on any row that agents
-// see, and an error would tell about the value. It depends on no setting: a month in the session's time zone, read in
-// two time zones, would tell the day.
-func masked(c policy.VisibleColumn, column string) string {
+// maskedColumn returns the expression through which agents see a column. It never raises an error: it may run on any
+// visible row, and an error would tell about the value. It does not depend on settings: a month in the session's time
+// zone, read in two time zones, would tell the day.
+func maskedColumn(c policy.VisibleColumn, column string) string {
 	switch c.Mask {
 	case policy.Plain:
 		return column
@@ -27,24 +27,26 @@ func masked(c policy.VisibleColumn, column string) string {
 		return stepMask(c, column)
 	case policy.Keys:
 		return keysMask(c, column)
-	default: // Null, and what is not known
+	default: // the mask is Null, or one that is not known
 		return "NULL::" + c.Type
 	}
 }
 
-// conditionalValue is a column's value where the row meets its condition, else NULL.
+// conditionalValue returns an expression for a column's value if the row meets the column's condition, else NULL.
 func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
 	if when == nil {
 		return value
 	}
 	cast := ""
-	if strings.Contains(c.Type, "(") && c.Mask != policy.Step { // CASE loses the length, which a step may not fit in
+	// CASE loses the declared length; the result of a step may not fit into it
+	if strings.Contains(c.Type, "(") && c.Mask != policy.Step {
 		cast = "::" + c.Type
 	}
 	return "(CASE WHEN " + predicate.Check(when, r) + " THEN " + value + " END)" + cast
 }
 
-// truncateMask is NULL before the year 1 and after 9999, where date_trunc and casts may raise errors.
+// truncateMask returns the expression of the mask Truncate. It is NULL before the year 1 and after 9999, where
+// date_trunc and casts may raise errors.
 func truncateMask(c policy.VisibleColumn, column string) string {
 	trunc := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
 	if strings.HasSuffix(c.Type, "with time zone") {
@@ -62,8 +64,8 @@ func truncateMask(c policy.VisibleColumn, column string) string {
 		column, low, high, cast, trunc, c.Type)
 }
 
-// stepMask computes in numeric. NaN, infinities and very large values become NULL; the smallest integers stay within
-// their type.
+// stepMask returns the expression of the mask Step, which computes in numeric. NaN, infinities and very large values
+// become NULL; the smallest integers stay within their type.
 func stepMask(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
@@ -79,7 +81,7 @@ func stepMask(c policy.VisibleColumn, column string) string {
 	case c.Type == "bigint":
 		least = "-9223372036854775808"
 	case strings.HasPrefix(c.Type, "numeric"):
-		cast = "pg_catalog.numeric" // without its scale, which the step may not fit in
+		cast = "pg_catalog.numeric" // the cast leaves the scale out, because the step may not fit into it
 	}
 	if least != "" {
 		down = fmt.Sprintf("GREATEST(%s, '%s'::pg_catalog.numeric)", down, least)
@@ -88,8 +90,8 @@ func stepMask(c policy.VisibleColumn, column string) string {
 		"(%s)::%s END", number, down, cast)
 }
 
-// keysMask is an object with the listed keys only, each with its value if that has the listed type, else with null. For
-// anything but an object it is NULL.
+// keysMask returns the expression of the mask Keys: an object with the listed keys only. Each key has its value if the
+// value has the listed type, else null. The result is NULL for anything but an object.
 func keysMask(c policy.VisibleColumn, column string) string {
 	kind := "json"
 	if c.Type == "jsonb" {
@@ -118,8 +120,8 @@ func keysMask(c policy.VisibleColumn, column string) string {
 		kind, object, column, strings.Join(pairs, ", "))
 }
 
-// maskedKeys is an object of listed keys, some of which are lists or objects, for an expression that is an object. Each
-// level names its keys and values by its depth.
+// maskedKeys returns the expression of an object with the listed keys, some of which are lists or objects, made from
+// the expression object. Each level names its keys and values by its depth.
 func maskedKeys(kind, object string, keys []policy.Key, depth int) string {
 	level := fmt.Sprintf("e%d", depth)
 	value := level + ".value"
@@ -135,7 +137,7 @@ func maskedKeys(kind, object string, keys []policy.Key, depth int) string {
 		kind, level, strings.Join(arms, " "), object, strings.Join(names, ", "))
 }
 
-// maskedValue is the value of a key if it is of the type of the key, else NULL.
+// maskedValue returns the expression of a key's value if the value has the key's type, else NULL.
 func maskedValue(kind, value string, k policy.Key, depth int) string {
 	is := func(value, typ string) string {
 		return fmt.Sprintf("pg_catalog.%s_typeof(%s) OPERATOR(pg_catalog.=) '%s'", kind, value, typ)
@@ -143,7 +145,8 @@ func maskedValue(kind, value string, k policy.Key, depth int) string {
 	if k.Keys != nil {
 		return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, "object"), maskedKeys(kind, value, k.Keys, depth+1))
 	}
-	if item, list := k.ItemType(); list { // elements are looked at of an array only: of anything else they raise an error
+	// elements are read from arrays only, since from any other value that raises an error
+	if item, list := k.ItemType(); list {
 		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS "+
 			"(SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) WHERE NOT %[5]s) THEN %[3]s END END",
 			is(value, "array"), kind, value, depth, is(fmt.Sprintf("i%d.item", depth), item))

@@ -10,25 +10,25 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// materialized is a consent whose answer is stored beside each row of a table: until when everybody has agreed.
+// materializedConsent is a consent whose answer is stored beside each row of a table: until when everybody has agreed.
 //
 // Triggers record a change when it is made, and settle it when its transaction commits. They lock the changed subjects,
 // then find and lock the rows that depend on them. Only then does a statement with a snapshot of its own compute the
 // answer. So of two transactions that affect one row, the later sees what the earlier did.
-type materialized struct {
+type materializedConsent struct {
 	predicate.Consent
 	name     string
 	relation *catalog.Relation
 	steps    []predicate.Step
 }
 
-func newMaterialized(n predicate.Consent) materialized {
-	return materialized{n, n.MaterializedName(), n.Materialized.Relation, n.Steps}
+func newMaterialized(n predicate.Consent) materializedConsent {
+	return materializedConsent{n, n.MaterializedName(), n.Materialized.Relation, n.Steps}
 }
 
-// notedValue writes columns of a row as the text by which a change is recorded. Sessions with other settings read it:
-// in JSON dates have one form, which is read alike whatever DateStyle is.
-func notedValue(r *catalog.Relation, row string, columns []string) string {
+// changeText returns the expression that turns columns of a row into the text by which a change is recorded. Sessions
+// with other settings read the text: in JSON, dates have a single form whatever DateStyle is.
+func changeText(r *catalog.Relation, row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
 		part := row + "." + catalog.QuoteIdent(c)
@@ -40,9 +40,9 @@ func notedValue(r *catalog.Relation, row string, columns []string) string {
 	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
 }
 
-// equalsNoted is the condition that columns of a row equal a recorded value. A reference to an integer column may have
-// a wider type.
-func equalsNoted(r *catalog.Relation, row string, columns []string, noted string) string {
+// equalsRecorded returns the condition that columns of a row equal a recorded value. A reference to an integer column
+// may have a wider type.
+func equalsRecorded(r *catalog.Relation, row string, columns []string, noted string) string {
 	var parts []string
 	for i, c := range columns {
 		of := predicate.KeyType(r.Column(c))
@@ -62,20 +62,21 @@ func allNotNull(row string, columns []string) string {
 	return strings.Join(parts, " AND ")
 }
 
-func (m materialized) table() string { return m.MaterializedTable().SQL() }
+func (m materializedConsent) table() string { return m.MaterializedTable().SQL() }
 
-func (m materialized) key() []string { return m.relation.PrimaryKey }
+func (m materializedConsent) key() []string { return m.relation.PrimaryKey }
 
-// relationAt is the relation of a step, 0 being the table itself, and the columns by which its changes are recorded.
-func (m materialized) relationAt(step int) (*catalog.Relation, []string) {
+// relationAt returns the relation of a step, 0 being the table itself, and the columns by which its changes are
+// recorded.
+func (m materializedConsent) relationAt(step int) (*catalog.Relation, []string) {
 	if step == 0 {
 		return m.relation, m.key()
 	}
 	return m.steps[step-1].Relation, m.steps[step-1].Columns()
 }
 
-// openUntil is the time until which everybody has agreed about the row called t.
-func (m materialized) openUntil() string {
+// openUntil returns the expression of the time until which everybody has agreed about the row called t.
+func (m materializedConsent) openUntil() string {
 	from, last := "", ""
 	for i, s := range m.steps {
 		alias, before := "s"+strconv.Itoa(i+1), "s"+strconv.Itoa(i)
@@ -108,20 +109,21 @@ func (m materialized) openUntil() string {
 		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
-// lockBuckets bounds how many locks a transaction takes at a step: the server has room for some thousands, for all
+// lockBuckets bounds how many locks a transaction takes for a step: the server has room for some thousands, for all
 // transactions together, and a transaction that changes more people would fail. Transactions that share a bucket wait
 // for each other's commit.
 const lockBuckets = 512
 
-// lockKey is the advisory lock for the bucket of a value, among the buckets of a step.
+// lockKey returns the key of the advisory lock for the bucket of a value, among the buckets of a step.
 func lockKey(name string, step int, value string) string {
 	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
 	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,
 		value, lockBuckets-1)
 }
 
-// createSettle makes the function that updates the stored answers by the transaction's changes.
-func (m materialized) createSettle() string {
+// createSettleFunction returns the statement that creates the function which updates the stored answers by the
+// transaction's changes.
+func (m materializedConsent) createSettleFunction() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	noted := func(step int) string {
@@ -143,7 +145,7 @@ func (m materialized) createSettle() string {
 		r, columns := m.relationAt(i - 1)
 		line(
 			"reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);",
-			i, notedValue(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), equalsNoted(r, "r", columns, "v.value"),
+			i, changeText(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), equalsRecorded(r, "r", columns, "v.value"),
 			allNotNull("r",
 				m.steps[i-1].Froms()))
 		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v "+
@@ -156,12 +158,12 @@ func (m materialized) createSettle() string {
 		r, columns := m.relationAt(i - 1)
 		from := m.steps[i-1].Froms()
 		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s "+
-			"AS r ON %s WHERE %s);", i-1, i-1, notedValue(r, "r", columns), i, r.Name.SQL(), equalsNoted(r, "r", from,
+			"AS r ON %s WHERE %s);", i-1, i-1, changeText(r, "r", columns), i, r.Name.SQL(), equalsRecorded(r, "r", from,
 			"v.value"), allNotNull("r", columns))
 	}
 	r := m.relation
 	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t "+
-		"WHERE %s);", m.table(), equalsNoted(r, "o", m.key(), "v.value"), r.Name.SQL(), equalsNoted(r, "t", m.key(),
+		"WHERE %s);", m.table(), equalsRecorded(r, "o", m.key(), "v.value"), r.Name.SQL(), equalsRecorded(r, "t", m.key(),
 		"v.value"))
 	var keys, quoted []string
 	for _, k := range m.key() {
@@ -170,17 +172,17 @@ func (m materialized) createSettle() string {
 	}
 	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v "+
 		"(value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
-		m.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), equalsNoted(r, "t", m.key(),
+		m.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), equalsRecorded(r, "t", m.key(),
 			"v.value"), strings.Join(keys, ", "))
 	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s "+
-		"FOR UPDATE;", m.table(), equalsNoted(r, "t", m.key(), "v.value"), strings.Join(keys, ", "))
+		"FOR UPDATE;", m.table(), equalsRecorded(r, "t", m.key(), "v.value"), strings.Join(keys, ", "))
 	var same []string
 	for _, k := range m.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
 	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM "+
 		"unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
-		m.table(), strings.Join(keys, ", "), m.openUntil(), r.Name.SQL(), equalsNoted(r, "t",
+		m.table(), strings.Join(keys, ", "), m.openUntil(), r.Name.SQL(), equalsRecorded(r, "t",
 			m.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
 	var declare strings.Builder
 	for i := 0; i <= n; i++ {
@@ -192,8 +194,8 @@ func (m materialized) createSettle() string {
 		m.function("settle"), declare.String(), b.String())
 }
 
-// materializations are the tables with materialized answers, and the functions and triggers that fill them. They are
-// not read until they are complete, see [Plan.Fills].
+// materializations makes the tables with materialized answers, and the functions and triggers that fill them.
+// Predicates do not read these tables until they are complete, see [Plan.Fills].
 type materializations struct{ *facts }
 
 func (f materializations) objects() []Object {
@@ -216,12 +218,12 @@ func (f materializations) objects() []Object {
 	return out
 }
 
-func (m materialized) identity() string {
+func (m materializedConsent) identity() string {
 	return "materialized consent " + m.name + " of " + m.relation.Name.String()
 }
 
-// makeTable makes the table with the answers.
-func (f materializations) makeTable(m materialized, o *objectBuilder) {
+// makeTable adds the statements that create the table with the answers.
+func (f materializations) makeTable(m materializedConsent, o *objectBuilder) {
 	var columns, quoted []string
 	for _, k := range m.key() {
 		columns = append(columns, catalog.QuoteIdent(k)+" "+predicate.KeyType(m.relation.Column(k))+" NOT NULL")
@@ -233,16 +235,17 @@ func (f materializations) makeTable(m materialized, o *objectBuilder) {
 	o.create(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
 		strings.Join(columns, ", "), strings.Join(quoted, ", ")))
 	o.create(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
-	o.grant(rightsOn("FUNCTION", one(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
+	o.grant(rightsOn("FUNCTION", listOf(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
 	o.create(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
-	o.grant(rightsOn("TABLE", one("pgconsent.materialized_change"), one(f.reader), "", "SELECT"))
-	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
+	o.grant(rightsOn("TABLE", listOf("pgconsent.materialized_change"), listOf(f.reader), "", "SELECT"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.Schema), listOf(f.reader), "", "USAGE"))
 }
 
-// makeFunctions makes the function that settles the changes of a transaction, and the one that compares.
-func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
+// makeFunctions adds the function that settles the changes of a transaction, and the function that compares stored
+// answers with the rule.
+func (f materializations) makeFunctions(m materializedConsent, o *objectBuilder) {
 	settle, differs := m.function("settle"), m.function("differs")
-	o.create(m.createSettle())
+	o.create(m.createSettleFunction())
 	o.create(fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET "+
 		"search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, m.differsQuery()))
 	for _, function := range []string{settle, differs} {
@@ -250,10 +253,10 @@ func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
 		o.create(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", function, f.reader))
 	}
 	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, f.control))
-	o.grant(rightsOn("TABLE", one("pgconsent.materialized"), one(f.control), "", "SELECT"))
+	o.grant(rightsOn("TABLE", listOf("pgconsent.materialized"), listOf(f.control), "", "SELECT"))
 	o.grant(migrations.Grant{
-		Rights: []migrations.Right{{Name: "SELECT", Columns: one("name")}}, Kind: "TABLE",
-		On: one("pgconsent.materialized_change"), To: one(f.control),
+		Rights: []migrations.Right{{Name: "SELECT", Columns: listOf("name")}}, Kind: "TABLE",
+		Objects: listOf("pgconsent.materialized_change"), Roles: listOf(f.control),
 	})
 	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', "+
 		`pg_catalog.pg_get_userbyid(p.proowner))
@@ -261,8 +264,8 @@ func (f materializations) makeFunctions(m materialized, o *objectBuilder) {
 		`'pgconsent.materialized_settle()'::pg_catalog.regprocedure); END $$`, settle))
 }
 
-// makeTriggers makes the triggers that record changes of the relation of a step.
-func (m materialized) makeTriggers(step int, o *objectBuilder) {
+// makeTriggers adds the triggers that record changes of the relation of a step.
+func (m materializedConsent) makeTriggers(step int, o *objectBuilder) {
 	r, noted := m.relationAt(step)
 	watched := append([]string{}, noted...)
 	if step < len(m.steps) {
@@ -276,7 +279,7 @@ func (m materialized) makeTriggers(step int, o *objectBuilder) {
 	function := m.noteFunction(step)
 	note := func(row string) string {
 		return fmt.Sprintf("PERFORM pgconsent.materialized_note(%s, %d, %s);", catalog.QuoteLiteral(m.name), step,
-			notedValue(r, row, noted))
+			changeText(r, row, noted))
 	}
 	o.create(fmt.Sprintf("CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = "+
 		`pg_catalog, pg_temp AS $pgconsent$
@@ -295,11 +298,11 @@ END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW
 	}
 	add("INSERT", "FOR EACH ROW")
 	add("DELETE", "FOR EACH ROW")
-	add("UPDATE", "FOR EACH ROW WHEN ("+rowDiffers(watched)+")")
+	add("UPDATE", "FOR EACH ROW WHEN ("+rowDiffersCondition(watched)+")")
 	add("TRUNCATE", "FOR EACH STATEMENT")
 }
 
-func (m materialized) drop(o *objectBuilder) {
+func (m materializedConsent) drop(o *objectBuilder) {
 	drop := func(format string, args ...any) {
 		o.drop("Take the materialized answers away.", fmt.Sprintf(format, args...))
 	}
@@ -316,29 +319,32 @@ func (m materialized) drop(o *objectBuilder) {
 	drop("DELETE FROM pgconsent.materialized AS k WHERE k.name OPERATOR(pg_catalog.=) %s", catalog.QuoteLiteral(m.name))
 }
 
-func (m materialized) function(what string) string {
+func (m materializedConsent) function(what string) string {
 	return "pgconsent." + catalog.QuoteIdent("materialized_"+what+"_"+m.name)
 }
-func (m materialized) noteFunction(step int) string { return m.function("note_" + strconv.Itoa(step)) }
-func (m materialized) trigger(step int, event string) string {
+func (m materializedConsent) noteFunction(step int) string {
+	return m.function("note_" + strconv.Itoa(step))
+}
+func (m materializedConsent) trigger(step int, event string) string {
 	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_materialized_%s_%d_%s", m.name, step, strings.ToLower(event)))
 }
 
-// Fills are the stored answers of the plan, for [migrations.FillAll].
+// Fills returns the stored answers of the plan, for [migrations.FillAll].
 func (p *Plan) Fills() []migrations.Fill {
 	var out []migrations.Fill
 	for _, m := range p.facts.materialized {
 		out = append(out, migrations.Fill{
-			Name: m.name, Relation: m.relation.Name.String(), Next: m.fill, Differs: "SELECT " + m.function("differs") + "()",
-			Left: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.materialized AS h WHERE %s",
-				m.relation.Name.SQL(), m.unfilled()),
+			Name: m.name, Relation: m.relation.Name.String(), NextRows: m.fillQuery,
+			CountWrong: "SELECT " + m.function("differs") + "()",
+			CountLeft: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.materialized AS h WHERE %s",
+				m.relation.Name.SQL(), m.unfilledCondition()),
 		})
 	}
 	return out
 }
 
-// unfilled is the condition that the row called t comes after those whose answers are stored already.
-func (m materialized) unfilled() string {
+// unfilledCondition returns the condition that the row called t comes after the rows whose answers are stored already.
+func (m materializedConsent) unfilledCondition() string {
 	var keys, last []string
 	for i, k := range m.key() {
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
@@ -349,9 +355,9 @@ func (m materialized) unfilled() string {
 		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(last, ", "))
 }
 
-// fill records the next rows, in the order of the key, as if they were new: settling stores their answers. They are
-// locked, so that none is deleted meanwhile.
-func (m materialized) fill(most int) string {
+// fillQuery returns the query that records the next rows, in the order of the key, as if they were new: when the change
+// is settled, their answers are stored. The rows are locked, so that none is deleted meanwhile.
+func (m materializedConsent) fillQuery(most int) string {
 	var keys []string
 	for _, k := range m.key() {
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
@@ -362,12 +368,12 @@ func (m materialized) fill(most int) string {
   moved AS (UPDATE pgconsent.materialized AS h SET filled_to = (SELECT b.value FROM batch AS b ORDER BY n DESC LIMIT 1) `+
 		`WHERE h.name = %[3]s AND EXISTS (SELECT FROM batch) RETURNING 1)
 SELECT count(*) FROM noted`,
-		notedValue(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilled(),
+		changeText(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilledCondition(),
 		strings.Join(keys, ", "), most)
 }
 
-// differsQuery counts the rows whose stored answer is wrong, in a consistent snapshot.
-func (m materialized) differsQuery() string {
+// differsQuery returns the query that counts the rows whose stored answer is wrong, in a consistent snapshot.
+func (m materializedConsent) differsQuery() string {
 	var same []string
 	for _, k := range m.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))

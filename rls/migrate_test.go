@@ -339,7 +339,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	o := migrations.Options{AgentRole: "small_agent", ControlRole: "small_control", ReaderRole: "small_reader", RowsRole: "small_rows"}
 	w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
 	err := migrations.Up(context.Background(), conn, o, w.plan)
-	var missing *migrations.MissingRights
+	var missing *migrations.MissingRightsError
 	if !errors.As(err, &missing) {
 		t.Fatalf("%v", err)
 	}
@@ -509,7 +509,7 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version >= 160000 { // who may make roles may not join those of others
-		var missing *migrations.MissingRights
+		var missing *migrations.MissingRightsError
 		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 ||
 			missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
 			t.Errorf("as a role that may not join those of others: %v", err)

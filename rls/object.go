@@ -5,13 +5,13 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// objectBuilder builds an object, with the reason for its next statements.
+// objectBuilder builds an object of a plan. It has the reason that its next statements get.
 type objectBuilder struct {
 	Object
 	why string
 }
 
-// newObject begins an object of the plan that belongs to tables.
+// newObject begins an object of the plan that belongs to the given tables.
 func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder {
 	m := &objectBuilder{why: why}
 	m.Identity = identity
@@ -21,21 +21,25 @@ func newObject(identity, why string, tables ...*catalog.Relation) *objectBuilder
 	return m
 }
 
-func (m *objectBuilder) create(sql string) { m.Make = append(m.Make, Statement{SQL: sql, Why: m.why}) }
+func (m *objectBuilder) create(sql string) {
+	m.MakeStatements = append(m.MakeStatements, Statement{SQL: sql, Why: m.why})
+}
 
-func (m *objectBuilder) drop(why, sql string) { m.Drop = append(m.Drop, Statement{SQL: sql, Why: why}) }
+func (m *objectBuilder) drop(why, sql string) {
+	m.DropStatements = append(m.DropStatements, Statement{SQL: sql, Why: why})
+}
 
-// grant gives rights on objects that this one does not create.
+// grant gives rights on things that the object does not create.
 func (m *objectBuilder) grant(g migrations.Grant) {
 	if g.Why == "" {
 		g.Why = m.why
 	}
-	m.Make = append(m.Make, g.Statement())
+	m.MakeStatements = append(m.MakeStatements, g.GrantStatement())
 	m.Grants = append(m.Grants, g)
 }
 
-// rights is an object that gives rights and nothing else.
-func rights(identity string, grants ...migrations.Grant) Object {
+// rightsObject returns an object that gives rights and does nothing else.
+func rightsObject(identity string, grants ...migrations.Grant) Object {
 	m := newObject("rights: "+identity, "")
 	for _, g := range grants {
 		m.grant(g)
@@ -43,7 +47,8 @@ func rights(identity string, grants ...migrations.Grant) Object {
 	return m.Object
 }
 
-// rightsOn is a grant of rights on objects of a kind.
+// rightsOn returns a grant of rights on objects of one kind.
 func rightsOn(kind string, objects []string, to []string, why string, rights ...string) migrations.Grant {
-	return migrations.Grant{Rights: migrations.Rights(rights...), Kind: kind, On: objects, To: to, Why: why}
+	return migrations.Grant{Rights: migrations.WholeObjectRights(rights...), Kind: kind, Objects: objects, Roles: to,
+		Why: why}
 }

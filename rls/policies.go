@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Names of row policies on a customer's table. They all begin with pgconsent_.
+// Names of the row policies on a table of the owner. They all begin with pgconsent_.
 const (
 	selectPolicy  = "pgconsent_select"
 	insertPolicy  = "pgconsent_insert"
 	updatePolicy  = "pgconsent_update"
 	deletePolicy  = "pgconsent_delete"
-	nonePolicy    = "pgconsent_none"
+	noRowsPolicy  = "pgconsent_none"
 	openPolicy    = "pgconsent_open"
 	readerPolicy  = "pgconsent_reader"
 	currentPolicy = "pgconsent_current"
@@ -27,7 +27,7 @@ func dropPolicy(name string, r *catalog.Relation) string {
 	return fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL())
 }
 
-// rowPolicies protect each table of the policy, and the others that predicates read.
+// rowPolicies makes the policies that protect each table of the policy, and the other tables that predicates read.
 type rowPolicies struct{ *facts }
 
 func (f rowPolicies) objects() []Object {
@@ -40,34 +40,34 @@ func (f rowPolicies) objects() []Object {
 		out = append(out, f.rowSecurity(t.Relation, f.boundRoles(t), t.Write != nil))
 		o := newObject(policyIdentity(selectPolicy, t.Relation),
 			"Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.", t.Relation)
-		o.Needs = f.objectsRead(t.Rows)
+		o.NeededObjects = f.objectsRead(t.Rows)
 		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
-			table, f.boundRoles(t), f.rule(t)))
-		o.drop(whyDropPolicies, dropPolicy(selectPolicy, t.Relation))
-		out = append(out, o.Object, f.current(t.Relation, f.boundRoles(t)))
+			table, f.boundRoles(t), f.ruleCondition(t)))
+		o.drop(dropPoliciesReason, dropPolicy(selectPolicy, t.Relation))
+		out = append(out, o.Object, f.currentCatalogPolicy(t.Relation, f.boundRoles(t)))
 		out = append(out, writePolicies{f.facts, t}.objects()...)
-		if t.Columns == nil { // else agents read its row view
-			out = append(out, rights("SELECT on "+t.Relation.Name.String(),
-				rightsOn("TABLE", one(table), one(f.agent), "The policy lists the table.", "SELECT")))
+		if t.Columns == nil { // the table has no row view, so agents read the table itself
+			out = append(out, rightsObject("SELECT on "+t.Relation.Name.String(),
+				rightsOn("TABLE", listOf(table), listOf(f.agent), "The policy lists the table.", "SELECT")))
 		}
 	}
-	for _, r := range f.unlisted() {
+	for _, r := range f.unlistedTables() {
 		out = append(out, f.rowSecurity(r, f.agent, false))
-		o := newObject(policyIdentity(nonePolicy, r),
+		o := newObject(policyIdentity(noRowsPolicy, r),
 			"Predicates read the table; the policy does not list it, so agents see nothing of it, whatever PUBLIC may do.", r)
-		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", nonePolicy, r.Name.SQL(),
+		o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (false)", noRowsPolicy, r.Name.SQL(),
 			f.agent))
-		o.drop(whyDropPolicies, dropPolicy(nonePolicy, r))
+		o.drop(dropPoliciesReason, dropPolicy(noRowsPolicy, r))
 		out = append(out, o.Object)
 	}
 	return out
 }
 
-const whyDropPolicies = "Take the policies away."
+const dropPoliciesReason = "Take the policies away."
 
-// unlisted are the tables that predicates read and the policy does not list. They are under row security as well, which
-// keeps the planner from running an agent's operators on their statistics.
-func (f rowPolicies) unlisted() []*catalog.Relation {
+// unlistedTables returns the tables that predicates read and the policy does not list. They get row security as well,
+// which keeps the planner from running an agent's operators on their statistics.
+func (f rowPolicies) unlistedTables() []*catalog.Relation {
 	var out []*catalog.Relation
 	for _, h := range f.helpers {
 		if _, ok := f.policy.Table(h.Relation.Name); !ok && h.Relation.Name != predicate.CurrentConsents {
@@ -77,16 +77,17 @@ func (f rowPolicies) unlisted() []*catalog.Relation {
 	return out
 }
 
-// rowSecurity enables row security so that it restricts only pgconsent's roles. It is the first object of a table, and
-// so the last one that is dropped: while row security is off and policies exist, an event trigger withholds rights.
+// rowSecurity returns an object that enables row security so that it restricts only pgconsent's roles. It is the first
+// object of a table, and so the last one that is dropped: while row security is off and policies exist, an event
+// trigger withholds rights.
 func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Object {
 	o := newObject("row security of "+r.Name.String(), "", r)
 	table := r.Name.SQL()
-	o.drop(whyDropPolicies, dropPolicy(openPolicy, r))
+	o.drop(dropPoliciesReason, dropPolicy(openPolicy, r))
 	if f.found.RowSecurity[r.Name.String()] {
 		command := "SELECT"
 		if written {
-			command = "ALL" // each command has a restrictive policy
+			command = "ALL" // every command has a restrictive policy of its own
 		}
 		o.why = "Row security is on already and shows other roles what it did; a restrictive policy needs a " +
 			"permissive one beside it."
@@ -102,13 +103,14 @@ func (f *facts) rowSecurity(r *catalog.Relation, roles string, written bool) Obj
 	return o.Object
 }
 
-// current is the policy that refuses statements which were decided under other catalogs, for every command.
-func (f *facts) current(r *catalog.Relation, roles string) Object {
+// currentCatalogPolicy returns the policy that refuses statements, of every command, which were decided under other
+// catalogs.
+func (f *facts) currentCatalogPolicy(r *catalog.Relation, roles string) Object {
 	o := newObject(policyIdentity(currentPolicy, r),
 		"What was decided before the last DDL is planned no more. The planner evaluates it, once for a "+
 			"statement: no row is looked at.", r)
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (%s)", currentPolicy, r.Name.SQL(),
-		roles, isCurrent))
-	o.drop(whyDropPolicies, dropPolicy(currentPolicy, r))
+		roles, catalogIsCurrent))
+	o.drop(dropPoliciesReason, dropPolicy(currentPolicy, r))
 	return o.Object
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// privacyTrigger sorts last: it records the row after all other triggers.
+// privacyTrigger is the name of a trigger that sorts last, so that it records the row after all other triggers.
 const privacyTrigger = "zz_pgconsent_privacy"
 
-// The functions that read grants. Each takes the caller's id, and returns what this caller may know.
+// The functions that read grants. Each takes a caller's id, and returns what this caller may know.
 var privacyFunctions = []string{
 	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 		"pg_catalog.text[], pg_catalog.int4)",
@@ -23,11 +23,11 @@ var privacyFunctions = []string{
 	"pgconsent.privacy_drawn(pg_catalog.text, pg_catalog.text[], pg_catalog.int4)",
 }
 
-// earlierPrivacyRows is the signature of privacy_rows that an earlier version installed.
+// earlierPrivacyRows is the signature of privacy_rows that an earlier version has installed.
 const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
 	"pg_catalog.text, pg_catalog.int4)"
 
-// listAsArray writes a list as an array of texts; a value that is no list is an empty one.
+// listAsArray returns the expression of a list as an array of texts. A value that is no list becomes an empty array.
 func listAsArray(l predicate.List, row string) string {
 	if l.Column == "" {
 		return "'{}'::pg_catalog.text[]"
@@ -42,9 +42,9 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacy makes what tells who has access to memories. Its triggers record grants, consents, participants of contexts
-// and beliefs that are drawn from memories, whoever writes. Its functions return who has access; the control role calls
-// them for a caller that it has authenticated.
+// privacy makes the triggers and functions that tell who has access to memories. The triggers record grants, consents,
+// participants of contexts and beliefs that are drawn from memories, whoever writes. The functions return who has
+// access; the control role calls them for a caller that it has authenticated.
 type privacy struct{ *facts }
 
 func (f privacy) objects() []Object {
@@ -72,7 +72,7 @@ func (f privacy) objects() []Object {
 `+f.noteListChanges("join", "leave", x.Relation, "COALESCE("+key+", '')", asText("NEW", x.Store))))
 	}
 	if x := s.Consents; x != nil {
-		out = append(out, f.noteConsents(x))
+		out = append(out, f.consentTrigger(x))
 	}
 	if g := s.Generalize; g != nil {
 		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
@@ -83,7 +83,7 @@ func (f privacy) objects() []Object {
 	return append(out, f.functions(s))
 }
 
-func (f privacy) noteConsents(x *policy.Consents) Object {
+func (f privacy) consentTrigger(x *policy.Consents) Object {
 	in := func(row string) string {
 		if x.Revoked == "" {
 			return "true"
@@ -112,7 +112,7 @@ func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who s
 		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().CallerAttribute))
 }
 
-// noteListChanges records which elements a list has gained and lost.
+// noteListChanges returns statements that record which elements a list has gained and lost.
 func (f privacy) noteListChanges(more, less string, r *catalog.Relation, key, store string) string {
 	without := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
@@ -126,7 +126,7 @@ func (f privacy) noteListChanges(more, less string, r *catalog.Relation, key, st
 		f.note("    ", less, r, key, store, "changed") + "  END IF;\n"
 }
 
-// noteTrigger is a trigger that records to whom the rows of a table give or withdraw access.
+// noteTrigger returns a trigger that records to whom the rows of a table give access, and from whom they withdraw it.
 func (f privacy) noteTrigger(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
 	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),
@@ -149,8 +149,9 @@ END $pgconsent$`, name, body))
 	return o.Object
 }
 
-// functions read as the role that migrates, which owns the tables. They return what the given caller may know, and only
-// the control role may call them. Without a policy for memories there are none.
+// functions returns the functions about access. They run as the role that migrates, which owns the tables. They return
+// what the given caller may know, and only the control role may call them. Without memories in the policy there are
+// none.
 func (f privacy) functions(s *policy.Privacy) Object {
 	o := newObject("functions of privacy",
 		"Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets "+
@@ -158,26 +159,26 @@ func (f privacy) functions(s *policy.Privacy) Object {
 	for _, function := range append(slices.Clone(privacyFunctions), earlierPrivacyRows) {
 		o.drop("Take away what tells who sees what.", "DROP FUNCTION IF EXISTS "+function)
 	}
-	o.Make = slices.Clone(o.Drop)
+	o.MakeStatements = slices.Clone(o.DropStatements)
 	if s == nil {
 		return o.Object
 	}
 	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
 	for _, sql := range []string{
-		privacyRows(s, head), privacyConsents(s.Consents, head), privacyGuardians(s.Guardians, head),
-		privacyContexts(s.Contexts, head), privacyDrawn(s, head),
+		createPrivacyRows(s, head), createPrivacyConsents(s.Consents, head), createPrivacyGuardians(s.Guardians, head),
+		createPrivacyContexts(s.Contexts, head), createPrivacyDrawn(s, head),
 	} {
 		o.create(sql)
 	}
 	all := strings.Join(privacyFunctions, ", ")
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all))
 	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, f.control))
-	o.grant(rightsOn("TABLE", one("pgconsent.privacy_event"), one(f.control), "", "SELECT"))
+	o.grant(rightsOn("TABLE", listOf("pgconsent.privacy_event"), listOf(f.control), "", "SELECT"))
 	return o.Object
 }
 
-// guardedBy is the condition that the caller of privacy_rows is a guardian of a subject in a store.
-func guardedBy(g *policy.Guardians, store, subject string) string {
+// isGuardianCondition returns the condition that the caller of privacy_rows is a guardian of a subject in a store.
+func isGuardianCondition(g *policy.Guardians, store, subject string) string {
 	if g == nil {
 		return "false"
 	}
@@ -186,8 +187,8 @@ func guardedBy(g *policy.Guardians, store, subject string) string {
 		g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
 }
 
-// privacyRows is the function that returns memories with who sees them.
-func privacyRows(s *policy.Privacy, head string) string {
+// createPrivacyRows returns the statement that creates the function which lists memories with who sees them.
+func createPrivacyRows(s *policy.Privacy, head string) string {
 	parts := make([]string, len(s.Memories))
 	for i, m := range s.Memories {
 		store := asText("t", m.StoreColumn)
@@ -208,7 +209,7 @@ func privacyRows(s *policy.Privacy, head string) string {
 				"THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
 			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t",
 				m.TellerColumn), subjects, listAsArray(m.Grants, "t"), listAsArray(m.Evidence, "t"), m.Relation.Name.SQL(), join,
-			owner, guardedBy(s.Guardians, store, "privacy_rows.subject"), subjects)
+			owner, isGuardianCondition(s.Guardians, store, "privacy_rows.subject"), subjects)
 	}
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, "+
 		"of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], "+
@@ -226,10 +227,10 @@ WHERE (q.owner OPERATOR(pg_catalog.=) privacy_rows.caller `+
 		`OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
-$pgconsent$`, head, guardedBy(s.Guardians, "r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n"))
+$pgconsent$`, head, isGuardianCondition(s.Guardians, "r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n"))
 }
 
-func privacyConsents(x *policy.Consents, head string) string {
+func createPrivacyConsents(x *policy.Consents, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
 	if x != nil {
@@ -250,7 +251,7 @@ func privacyConsents(x *policy.Consents, head string) string {
 		"pg_catalog.text)\n" + head + body + "\n$pgconsent$"
 }
 
-func privacyGuardians(x *policy.Guardians, head string) string {
+func createPrivacyGuardians(x *policy.Guardians, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_guardians.of_store "+
@@ -260,7 +261,7 @@ func privacyGuardians(x *policy.Guardians, head string) string {
 		"(subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$"
 }
 
-func privacyContexts(x *policy.Contexts, head string) string {
+func createPrivacyContexts(x *policy.Contexts, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store "+
@@ -270,9 +271,9 @@ func privacyContexts(x *policy.Contexts, head string) string {
 		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$"
 }
 
-// privacyDrawn is the function that returns the beliefs drawn from memories of the caller's own stores, with their
-// texts.
-func privacyDrawn(s *policy.Privacy, head string) string {
+// createPrivacyDrawn returns the statement that creates the function which lists the beliefs drawn from memories of the
+// caller's own stores, with their texts.
+func createPrivacyDrawn(s *policy.Privacy, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
@@ -283,7 +284,7 @@ func privacyDrawn(s *policy.Privacy, head string) string {
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(),
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.BeliefKind.StoreColumn))
 		}
-		at := "''::pg_catalog.text" // sorts by time, and reads as one
+		at := "''::pg_catalog.text" // the text of the time, whose order is that of time
 		if g.Link.At != "" {
 			at = fmt.Sprintf("COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', "+
 				`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))

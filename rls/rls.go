@@ -30,33 +30,33 @@ import (
 // Mode says what the generated policies enforce.
 type Mode int
 
-// The modes.
+// The modes of the generated policies.
 const (
 	Enforce  Mode = iota
-	SealOnly      // tests: policies reduced to "the seal is valid", so that rewriting is tested by itself
+	SealOnly      // for tests: policies require only a valid seal, so that rewriting is tested by itself
 )
 
-// Options name the roles; the zero value is for production.
+// Options name the roles and say what to make; the zero value is for production.
 type Options struct {
-	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// the names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 	Mode                                         Mode
-	SignedViews                                  bool // make the signed views
+	SignedViews                                  bool // make the signed views, too
 }
 
-// Statement is one statement with its reason.
+// Statement is a SQL statement with the reason for it.
 type Statement = migrations.Statement
 
-// Object is one thing that a plan makes.
+// Object is one thing that a plan makes in the database.
 type Object = migrations.Object
 
-// Plan is the database half of a policy.
+// Plan is the part of a policy that the database enforces.
 type Plan struct {
 	facts *facts
 	hash  string
 }
 
-// Generate makes the plan. It is a pure function: equal policies over equal catalogs give equal plans.
+// Generate makes the plan of a policy. It is a pure function: equal policies over equal catalogs give equal plans.
 func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	agent := cmp.Or(o.AgentRole, migrations.DefaultAgentRole)
 	control := cmp.Or(o.ControlRole, migrations.DefaultControlRole)
@@ -67,7 +67,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		rowsRole: catalog.QuoteIdent(cmp.Or(o.RowsRole, migrations.DefaultRowsRole)),
 	})}
 	if o.SignedViews {
-		plan.facts.signed = signedTables(p)
+		plan.facts.signedTables = signedTables(p)
 	}
 	// The hash does not depend on partitions and columns, which come and go. A proxy serves without the partitions and
 	// columns that migrate has not seen; agents cannot name them.
@@ -80,24 +80,24 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	return plan
 }
 
-// Hash is the hash of the database half, without partitions and children of tables and the columns that tables are
-// known to have. Two policies with one hash can be swapped without migrating.
+// Hash returns the hash of the plan, without partitions and children of tables and the columns that tables are known to
+// have. A proxy may change from one policy to another with the same hash without a migration.
 func (p *Plan) Hash() string { return p.hash }
 
-// PolicyVersion is the version of the whole policy.
+// PolicyVersion returns the version of the whole policy.
 func (p *Plan) PolicyVersion() string { return p.facts.policy.Version() }
 
-// feature makes objects of one kind.
+// feature makes the objects of one kind in a plan.
 type feature interface{ objects() []Object }
 
-// Objects returns the objects of the plan for a database in the state found, in the order in which they are made.
+// Objects returns the objects of the plan for a database in the given state, in the order in which they are made.
 func (p *Plan) Objects(found migrations.Found) []Object {
 	f := *p.facts
 	f.found = found
 	var out []Object
 	for _, kind := range []feature{
 		revocations{&f}, schemaRights{&f}, helperViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},
-		groupViews{&f}, canaries{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f},
+		groupViews{&f}, canaryFeature{&f}, rowPolicies{&f}, childPolicies{&f}, rowViews{&f}, changeTriggers{&f},
 		functionRights{&f},
 		shownObjects{&f}, shadows{&f}, viewCopies{&f}, sweeps{&f}, privacy{&f}, controlRights{&f},
 	} {
@@ -109,17 +109,19 @@ func (p *Plan) Objects(found migrations.Found) []Object {
 // Up returns the statements for a database in which nothing was protected before.
 func (p *Plan) Up() []Statement { return p.UpFrom(migrations.Found{}) }
 
-// Down returns the statements that undo Up, except for privileges, which package migrations restores as it found them.
+// Down returns the statements that undo [Plan.Up], except for privileges, which package migrations restores as it found
+// them.
 func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 
-// UpFrom returns the statements for a database in the state found, in order.
+// UpFrom returns the statements that install the plan in a database in the given state, in order.
 func (p *Plan) UpFrom(f migrations.Found) []Statement { return migrations.MakeAll(p.Objects(f)) }
 
-// DownTo returns the statements that restore the state found, privileges excepted.
+// DownTo returns the statements that restore the given state, except for privileges.
 func (p *Plan) DownTo(f migrations.Found) []Statement { return migrations.DropAll(p.Objects(f)) }
 
-// Tables are the tables of a policy's predicates, each once: the listed ones and the others that rules read.
-func Tables(p *policy.Policy) []*catalog.Relation {
+// PredicateTables returns the tables of a policy's predicates, each once: the listed tables and the others that rules
+// read.
+func PredicateTables(p *policy.Policy) []*catalog.Relation {
 	var out []*catalog.Relation
 	add := func(r *catalog.Relation) {
 		if !slices.ContainsFunc(out, func(o *catalog.Relation) bool { return o.OID == r.OID }) {

@@ -11,25 +11,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// rowViews are the views that agents read in place of tables with hidden columns. They belong to a role to which row
-// security applies as it does to agents, and that may read these tables and nothing else.
+// rowViews makes the views that agents read in place of tables with hidden columns. The views belong to a role to which
+// row security applies as it does to agents, and that may read these tables and nothing else.
 type rowViews struct{ *facts }
 
 func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowView(of).String() }
 
 func (f rowViews) objects() []Object {
 	var out []Object
-	if len(f.readByView()) > 0 {
-		out = append(out, rights("USAGE on schema "+predicate.RowsSchema+" for "+f.agent, rightsOn("SCHEMA",
-			one(predicate.RowsSchema), one(f.agent), "Rewritten statements name these views.", "USAGE")))
+	if len(f.relationsReadByView()) > 0 {
+		out = append(out, rightsObject("USAGE on schema "+predicate.RowsSchema+" for "+f.agent, rightsOn("SCHEMA",
+			listOf(predicate.RowsSchema), listOf(f.agent), "Rewritten statements name these views.", "USAGE")))
 	}
 	if slices.ContainsFunc(f.policy.Tables(), byKey) {
-		out = append(out, rights("USAGE on schema "+predicate.RowsSchema+" for "+f.rowsRole, rightsOn("SCHEMA",
-			one(predicate.RowsSchema), one(f.rowsRole),
+		out = append(out, rightsObject("USAGE on schema "+predicate.RowsSchema+" for "+f.rowsRole, rightsOn("SCHEMA",
+			listOf(predicate.RowsSchema), listOf(f.rowsRole),
 			"Functions that fetch rows by key run as this role, and name a view.", "USAGE")))
 	}
 	if len(f.restrictedTables()) > 0 {
-		out = append(out, rights("masks", rightsOn("FUNCTION", one("pgconsent.mask(pg_catalog.text)"), f.callers(),
+		out = append(out, rightsObject("masks", rightsOn("FUNCTION", listOf("pgconsent.mask(pg_catalog.text)"), f.callers(),
 			"Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
 			"EXECUTE")))
 	}
@@ -44,8 +44,8 @@ func (f rowViews) objects() []Object {
 				"PostgreSQL writes through the view, with its owner's rights and under its owner's row policies, "+
 					"which are the agents'.")
 			if len(grants) > 0 {
-				o := rights("to write "+view.String(), grants...)
-				o.Needs = one(rowViewIdentity(t.Relation.Name))
+				o := rightsObject("to write "+view.String(), grants...)
+				o.NeededObjects = listOf(rowViewIdentity(t.Relation.Name))
 				out = append(out, o)
 			}
 		}
@@ -53,22 +53,24 @@ func (f rowViews) objects() []Object {
 	return out
 }
 
-// views are the two views of one table: one under its row security, and one that has its rule as well.
+// views returns the two row views of one table: one that relies on the table's row security, and one that also contains
+// the rule.
 func (f rowViews) views(t *policy.Table) Object {
 	name := t.Relation.Name
 	o := newObject(rowViewIdentity(name), "", t.Relation)
-	o.Needs = f.objectsRead(conditionsOf(t)...)
+	o.NeededObjects = f.objectsRead(conditionsOf(t)...)
 	query := f.rowQuery(t, t.Columns.Columns)
 	plain, both := query, query+f.ruleInView(t)
 	owner, options, reason := f.rowsRole, "", "The row view reads the table as its owner, under row security."
 	if t.LacksRowSecurity() {
-		// No row security: the rule is in the view, and no expression of the agent runs before it. Both views are equal.
+		// The relation has no row security. So the rule is in the view, and the view's barrier makes it run before the
+		// agent's expressions. Both views are then the same.
 		owner, options = f.reader, " WITH (security_barrier)"
 		reason = "The view reads it as its owner; the rule is in the view."
 		plain = query + ruleWithoutRowSecurity(t)
 		both = plain
 	}
-	o.grant(rightsOn("TABLE", one(name.SQL()), one(owner), reason, "SELECT"))
+	o.grant(rightsOn("TABLE", listOf(name.SQL()), listOf(owner), reason, "SELECT"))
 	o.why = "Agents read this view in place of a table with hidden columns: what it does not have does not exist for them."
 	for _, v := range []struct {
 		name  catalog.Name
@@ -83,10 +85,10 @@ func (f rowViews) views(t *policy.Table) Object {
 	return o.Object
 }
 
-// ruleWithoutRowSecurity is the condition of a relation that cannot have row security.
+// ruleWithoutRowSecurity returns the condition for a relation that cannot have row security.
 func ruleWithoutRowSecurity(t *policy.Table) string {
 	rule := predicate.Policy(t.Rows, t.Relation)
-	condition := "\nWHERE " + isCurrent + " AND (" + rule + ")"
+	condition := "\nWHERE " + catalogIsCurrent + " AND (" + rule + ")"
 	if hasSubSelects(rule) {
 		// PostgreSQL evaluates a leak-proof condition before the barrier, the cheaper one first, together with the
 		// expressions that it compares.
@@ -95,35 +97,36 @@ func ruleWithoutRowSecurity(t *policy.Table) string {
 	return condition
 }
 
-// rowQuery selects these columns of a table, as agents see them.
+// rowQuery returns a SELECT of some columns of a table, as agents see them.
 func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
 	row := catalog.QuoteIdent(t.Relation.Name.Name)
 	values := make([]string, len(columns))
 	for i, c := range columns {
 		name := catalog.QuoteIdent(c.Name)
-		values[i] = conditionalValue(c.Condition, t.Relation, c, masked(c, row+"."+name)) + " AS " + name
+		values[i] = conditionalValue(c.Condition, t.Relation, c, maskedColumn(c, row+"."+name)) + " AS " + name
 	}
 	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 }
 
-// ruleInView is the predicate as a view has it in addition to row security.
+// ruleInView returns the predicate as it is written in a view that relies on row security as well.
 func (f *facts) ruleInView(t *policy.Table) string {
 	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 
-// hasSubSelects tells whether a rule has other sub-selects than those for the caller's seal and attributes. Only such
+// hasSubSelects tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only such
 // sub-selects have a cost while cpu_operator_cost is 0.
 func hasSubSelects(rule string) bool {
 	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_signed.attr(")+
 		strings.Count(rule, "(SELECT pgconsent_signed.sealed())")
 }
 
-// writeGrants are the rights to write through a view of pgconsent's.
+// writeGrants returns the rights to write through a view of pgconsent.
 func writeGrants(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
 	var out []migrations.Grant
 	give := func(right string, columns []string) {
 		out = append(out, migrations.Grant{
-			Rights: []migrations.Right{{Name: right, Columns: columns}}, On: one(view.SQL()), To: one(agent), Why: why})
+			Rights: []migrations.Right{{Name: right, Columns: columns}}, Objects: listOf(view.SQL()), Roles: listOf(agent),
+			Why: why})
 	}
 	if w.Insert && len(w.Insertable) > 0 {
 		give("INSERT", quoteAll(w.Insertable))

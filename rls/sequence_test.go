@@ -124,7 +124,8 @@ func (q sequence) plan(doc map[string]any, o rls.Options) (*rls.Plan, error) {
 
 func (q sequence) up(plan *rls.Plan) (c migrations.Changed) {
 	q.t.Helper()
-	if err := migrations.Up(context.Background(), q.conn, migrations.Options{Changed: func(now migrations.Changed) { c = now }}, plan); err != nil {
+	if err := migrations.Up(context.Background(), q.conn,
+		migrations.Options{OnChange: func(now migrations.Changed) { c = now }}, plan); err != nil {
 		q.t.Fatal(err)
 	}
 	return c

@@ -139,13 +139,13 @@ func (f shownObjects) shown() (tables, functions nameList) {
 func (f shownObjects) reads() string {
 	var written nameList
 	var views []string
-	for _, name := range f.readByView() {
+	for _, name := range f.relationsReadByView() {
 		written.add(name)
 		views = append(views, predicate.RowView(name).Name)
 	}
 	return "SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, " +
 		`v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
-FROM ` + written.relations(listColumn{"view", "name", views}) + `
+FROM ` + written.fromRelations(listColumn{"view", "name", views}) + `
 JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
@@ -171,7 +171,7 @@ func (f shownObjects) narrowedColumns() string {
 			list.fromItem("s", "relname", listColumn{"attname", "name", columns}) + ")"
 	}
 	return `SELECT a.attrelid, a.attnum, ` + not(shown, shownColumns) + ` AS hidden
-FROM ` + tables.relations() + `
+FROM ` + tables.fromRelations() + `
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 }
@@ -192,7 +192,7 @@ func (f shownObjects) waitingColumns() string {
 	}
 	return `SELECT a.attrelid, a.attnum, a.attname, k.nspname, k.relname
 FROM (SELECT c.oid, n.nspname, c.relname, l.known::pg_catalog.name[] AS known
-  FROM ` + tables.relations(listColumn{"known", "text", known}) + `
+  FROM ` + tables.fromRelations(listColumn{"known", "text", known}) + `
   OFFSET 0) AS k
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
@@ -202,7 +202,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 // the catalog shadows contain it a dozen times, and it is planned again for every statement.
 type nameList struct{ schemas, names []string }
 
-// listColumn is one more column of a nameList.
+// listColumn is a further column of a nameList.
 type listColumn struct {
 	name, typ string
 	values    []string
@@ -212,7 +212,7 @@ func (n *nameList) add(name catalog.Name) {
 	n.schemas, n.names = append(n.schemas, name.Schema), append(n.names, name.Name)
 }
 
-// fromItem is the list as an item of FROM: alias (nspname, name, …).
+// fromItem returns the list as an item of FROM: alias (nspname, name, …).
 func (n *nameList) fromItem(alias, name string, more ...listColumn) string {
 	var arrays, columns []string
 	for _, c := range append([]listColumn{{"nspname", "name", n.schemas}, {name, "name", n.names}}, more...) {
@@ -222,15 +222,15 @@ func (n *nameList) fromItem(alias, name string, more ...listColumn) string {
 	return "unnest(" + strings.Join(arrays, ", ") + ") AS " + alias + " (" + strings.Join(columns, ", ") + ")"
 }
 
-// relations is the list as items of FROM: l, the list, n, the schema, and c, the relation.
-func (n *nameList) relations(more ...listColumn) string {
+// fromRelations returns the list as items of FROM: l is the list, n the schema, and c the relation.
+func (n *nameList) fromRelations(more ...listColumn) string {
 	return n.fromItem("l", "relname", more...) + `
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
-// shadows are the views and functions that agents read in place of the catalogs: first the views that only filter, then
-// the functions over them, then the views that use both. A relation that this server does not have gets none.
+// shadows makes the views and functions that agents read in place of the catalogs: first the views that only filter,
+// then the functions over them, then the views that use both. A catalog that this server does not have gets no shadow.
 type shadows struct{ *facts }
 
 const shadowsIdentity = "shadows of the catalogs"
@@ -238,28 +238,28 @@ const shadowsIdentity = "shadows of the catalogs"
 func (f shadows) objects() []Object {
 	const whyDrop = "Take the shadows away."
 	o := newObject(shadowsIdentity, "")
-	o.Needs = one(shownIdentity)
-	var filters, queries []Statement
+	o.NeededObjects = listOf(shownIdentity)
+	var filterStatements, queryStatements []Statement
 	var filterViews, queryViews, functions []string
 	for _, s := range catalog.Shadows() {
 		source, ok := f.snap.Relation(s.Source)
 		switch {
 		case !ok:
 		case s.Query != "":
-			queries, queryViews = append(queries, f.shadow(s, source)...), append(queryViews, s.View().SQL())
+			queryStatements, queryViews = append(queryStatements, f.shadow(s, source)...), append(queryViews, s.View().SQL())
 		default:
-			filters, filterViews = append(filters, f.shadow(s, source)...), append(filterViews, s.View().SQL())
+			filterStatements, filterViews = append(filterStatements, f.shadow(s, source)...), append(filterViews, s.View().SQL())
 		}
 	}
-	o.Make = filters
+	o.MakeStatements = filterStatements
 	for _, s := range catalog.ShadowFunctions() {
-		if s.InformationSchema || f.snap.HasCatalogFunction(s.Name) { // to_regtypemod came with 17
-			o.Make = append(o.Make, f.shadowFunction(s)...)
+		if s.InformationSchema || f.snap.HasCatalogFunction(s.Name) { // to_regtypemod exists since PostgreSQL 17
+			o.MakeStatements = append(o.MakeStatements, f.shadowFunction(s)...)
 		}
 		functions = append(functions, fmt.Sprintf("%s(%s)",
 			catalog.Name{Schema: catalog.ShadowSchema, Name: s.Name}.SQL(), strings.Join(s.Args, ", ")))
 	}
-	o.Make = append(o.Make, queries...)
+	o.MakeStatements = append(o.MakeStatements, queryStatements...)
 	if len(queryViews) > 0 {
 		o.drop(whyDrop, "DROP VIEW IF EXISTS "+strings.Join(queryViews, ", "))
 	}
@@ -277,7 +277,7 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 	if query == "" {
 		query = shadowQuery(s, source)
 	}
-	if s.Reads != nil && len(f.readByView()) > 0 {
+	if s.Reads != nil && len(f.relationsReadByView()) > 0 {
 		query += "\nUNION ALL\n" + readsQuery(s, source)
 	}
 	barrier := ""
@@ -291,12 +291,13 @@ func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement 
 	}
 }
 
-// overestimatedRow is one row that the planner estimates as a hundred. It has no statistics of a barrier's columns, so
-// it would estimate a join of two shadows as one row, and scan the next one again and again: no index can be used from
-// outside a barrier.
+// overestimatedRow is a FROM item of one row that the planner estimates as a hundred. Without it the planner, which has
+// no statistics for the columns of a barrier view, would estimate a join of two shadows as one row, and scan the next
+// shadow again and again: outside of a barrier it can use no index.
 const overestimatedRow = "pg_catalog.json_array_elements('[0]') AS guessed"
 
-// shadowQuery selects the original's columns in its order: each itself, its replacement, or a NULL of its type.
+// shadowQuery returns the query of a shadow. It has the columns of the catalog in their order: each unchanged,
+// replaced, or as a NULL of its type.
 func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
@@ -321,7 +322,8 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	}
 }
 
-// readsQuery shows, for relations that agents read through a view of pgconsent's, the original's row of that view.
+// readsQuery returns the query that shows, for relations which agents read through a view of pgconsent, the catalog row
+// of that view.
 func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
@@ -338,7 +340,7 @@ func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 		" AS t JOIN pgconsent.reads AS r ON " + s.On
 }
 
-// isShownType is false for the types of expressions and access lists, which no shadow shows.
+// isShownType tells whether a shadow may show columns of a type: it is false for expressions and access lists.
 func isShownType(sqlType string) bool {
 	switch sqlType {
 	case "pg_node_tree", "aclitem[]", "anyarray":
@@ -347,7 +349,7 @@ func isShownType(sqlType string) bool {
 	return true
 }
 
-// nullType is the type of a column that shows nothing. A view cannot have the pseudo-type anyarray.
+// nullType returns the type of the NULL that stands for a hidden column. A view cannot have the pseudo-type anyarray.
 func nullType(sqlType string) string {
 	if sqlType == "anyarray" {
 		return "pg_catalog.text[]"

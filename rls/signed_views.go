@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// signedTable is a protected table that signed statements read by a view.
+// signedTable is a protected table that signed statements read through a view.
 type signedTable struct {
 	table *policy.Table
-	rows  string // the condition
+	rows  string // the condition for a row to show
 }
 
-// signedAlias is the alias of the table in its signed view.
+// signedAlias is the alias of the table inside its signed view.
 const signedAlias = "pgconsent_row"
 
 func signedTables(p *policy.Policy) []signedTable {
@@ -28,22 +28,22 @@ func signedTables(p *policy.Policy) []signedTable {
 	return out
 }
 
-// signedViews are the views that signed statements read in place of protected tables. The predicate is in the view,
-// where no mistake of the proxy can leave it out. They are no security barriers, so that indexes can be used; therefore
-// only signed statements may read them.
+// signedViews makes the views that signed statements read in place of protected tables. The predicate is in the view,
+// so that no mistake of the proxy can leave it out. They are no security barriers, so that indexes can be used;
+// therefore only signed statements may read them.
 type signedViews struct{ *facts }
 
 func signedIdentity(of catalog.Name) string { return "view " + predicate.SignedView(of).String() }
 
 func (f signedViews) objects() []Object {
 	var out []Object
-	for _, s := range f.signed {
+	for _, s := range f.signedTables {
 		r := s.table.Relation
 		if !f.isHelper(r) {
-			out = append(out, f.readable(r))
+			out = append(out, f.readerAccess(r))
 		}
 		o := newObject(signedIdentity(r.Name), "", r)
-		o.Needs = f.objectsRead(s.table.Rows)
+		o.NeededObjects = f.objectsRead(s.table.Rows)
 		f.signedView(o, s.table, s.rows)
 		o.drop("Take the signed views away.", "DROP VIEW IF EXISTS "+predicate.SignedView(r.Name).SQL())
 		out = append(out, o.Object)
@@ -56,20 +56,22 @@ func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	view := predicate.SignedView(r.Name).SQL()
 	o.why = "Signed statements read the visible rows here; for any other it raises."
 	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_signed.text_is_signed()) AND %s "+
-		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, isCurrent, predicate.EstimateRows(r.Name, signedAlias), rows))
+		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, catalogIsCurrent,
+		predicate.EstimateRows(r.Name, signedAlias), rows))
 	o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }
 
-// signedColumns are the columns of a table's signed view. The hash of the plan does not depend on them: a table may
-// lose one, and its signed view with it, and agents are served without.
+// signedColumns returns the columns of a table's signed view. The hash of the plan does not depend on them: if a table
+// loses a column, and the signed view with it, agents are served without the view.
 func (f *facts) signedColumns(t *policy.Table) string {
 	if f.knownTables == nil {
 		return signedAlias + ".*"
 	}
 	var columns []string
 	for _, c := range t.Relation.Columns {
-		if t.Columns == nil || t.Columns.IsPlain(c.Name) { // a mask is an expression, which is not leak-safe
+		// a masked column is left out, because the mask is an expression that is not leak-safe
+		if t.Columns == nil || t.Columns.IsPlain(c.Name) {
 			columns = append(columns, signedAlias+"."+catalog.QuoteIdent(c.Name))
 		}
 	}

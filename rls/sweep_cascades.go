@@ -10,21 +10,22 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The functions for rows that are deleted with swept rows: finding them, deleting them, and counting what a sweep would
-// do.
+// The signatures of the functions for rows that are deleted together with swept rows: they find such rows, delete them,
+// and count what a sweep would do.
 const (
 	sweepMadeFunction    = "pgconsent.sweep_made(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
 	sweepTakeFunction    = "pgconsent.sweep_take(pg_catalog.int4, pg_catalog._oid, pg_catalog._tid, pg_catalog.bool)"
 	sweepPreviewFunction = "pgconsent.sweep_preview()"
 )
 
-// cascades writes the deletion of rows together with the rows of a table, to any depth. Tables have numbers, in the
+// cascades writes the deletion of rows together with rows of a table, to any depth. The tables are numbered in the
 // order of their names.
 type cascades struct {
-	all           []policy.Cascade
-	number        map[catalog.Name]int
-	tables        []*catalog.Relation // by number
-	derivedTables []*catalog.Relation // deleted with the rows that theirs were made from; sources come last
+	all    []policy.Cascade
+	number map[catalog.Name]int
+	tables []*catalog.Relation // the tables by their numbers
+	// the tables whose rows are deleted with the rows from which they were made; sources come last
+	derivedTables []*catalog.Relation
 }
 
 func newCascades(p *policy.Policy) *cascades {
@@ -40,7 +41,7 @@ func newCascades(p *policy.Policy) *cascades {
 		}
 	}
 	depth := map[catalog.Name]int{}
-	for range k.all { // derivations go round in circles within one table only
+	for range k.all { // derivations form circles within one table only
 		for _, e := range k.all {
 			if e.Origin != nil && e.Source.Name != e.Table.Name {
 				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.Source.Name]+1)
@@ -70,8 +71,9 @@ func (k *cascades) hasDependents(r *catalog.Relation) bool {
 	return slices.ContainsFunc(k.all, func(e policy.Cascade) bool { return e.Source.Name == r.Name })
 }
 
-// hasDerivedRow is the condition that some row was made directly from the row t of a table; "": none ever is.
-func (k *cascades) hasDerivedRow(r *catalog.Relation) string {
+// hasDerivedRowCondition returns the condition that some row was made directly from the row t of a table; "": no
+// table's rows are made from it.
+func (k *cascades) hasDerivedRowCondition(r *catalog.Relation) string {
 	var ways []string
 	for _, e := range k.all {
 		if e.Origin != nil && e.Source.Name == r.Name {
@@ -85,17 +87,17 @@ func (k *cascades) hasDerivedRow(r *catalog.Relation) string {
 	return "(" + strings.Join(ways, "\n      OR ") + ")"
 }
 
-// lockedRows are the rows that a table's branch of sweep_rows has locked.
+// lockedRows is the FROM item of the rows that a table's branch of sweep_rows has locked.
 const lockedRows = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnest(pgconsent_own.xs))"
 
-// rowVariables are the rows in variables of sweep_take.
+// rowVariables returns the FROM item of the rows that are in variables of sweep_take.
 func rowVariables(n, o, i string) string {
 	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), "+
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
-// dependentRows are queries of the rows that are deleted with rows of g. Their columns are those in carried, the table,
-// the row, whether it was made from others, and whether it is deleted itself.
+// dependentRows returns the query of the rows that are deleted with rows of g. Its columns are those in carried, the
+// table, the row, whether it was made from others, and whether it is itself deleted.
 func (k *cascades) dependentRows(carried string) string {
 	const gone = "true"
 	var out []string
@@ -121,7 +123,8 @@ func (k *cascades) dependentRows(carried string) string {
 	return strings.Join(out, "\n      UNION ALL ")
 }
 
-// functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_preview, for dry runs.
+// functions returns the statements that create sweep_made and sweep_take, which only sweep_rows calls, and
+// sweep_preview, for dry runs.
 func (k *cascades) functions(control, search string, roots []string) []Statement {
 	if len(k.all) == 0 {
 		return nil
@@ -129,7 +132,7 @@ func (k *cascades) functions(control, search string, roots []string) []Statement
 	const why = "What was made from rows that the sweeper deletes goes with them, as the policy says."
 	var out []Statement
 	for _, sql := range []string{
-		k.createSweepMade(), k.createSweepTake(search), k.createSweepLook(roots),
+		k.createSweepMade(), k.createSweepTake(search), k.createSweepPreview(roots),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMadeFunction, sweepTakeFunction, sweepPreviewFunction),
 		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepPreviewFunction, control),
 	} {
@@ -141,7 +144,7 @@ func (k *cascades) functions(control, search string, roots []string) []Statement
 // sweepArguments are the arguments of sweep_made and sweep_take: rows of one table that are deleted.
 const sweepArguments = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
 
-// createSweepMade makes the function that finds the rows which were made from others.
+// createSweepMade returns the statement that creates the function which finds rows made from others.
 func (k *cascades) createSweepMade() string {
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE "+
 		`(n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
@@ -159,7 +162,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 $pgconsent_sweep$`, sweepArguments, k.dependentRows(""))
 }
 
-// createSweepTake makes the function that deletes these rows.
+// createSweepTake returns the statement that creates the function which deletes such rows.
 func (k *cascades) createSweepTake(search string) string {
 	var locks, deletes strings.Builder
 	for _, t := range k.derivedTables {
@@ -207,8 +210,9 @@ END $pgconsent_sweep$`, sweepArguments, search, made, rowVariables("ns", "os", "
 		locks.String(), deletes.String(), made)
 }
 
-// createSweepLook makes the function that counts, for each subject, the rows that a sweep would change.
-func (k *cascades) createSweepLook(roots []string) string {
+// createSweepPreview returns the statement that creates the function which counts, for each subject, the rows that a
+// sweep would change.
+func (k *cascades) createSweepPreview(roots []string) string {
 	names := make([]string, len(k.tables))
 	for i, t := range k.tables {
 		names[i] = catalog.QuoteLiteral(t.Name.String()) + "::pg_catalog.text"
@@ -249,12 +253,12 @@ END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.dependentRows
 		", "))
 }
 
-// lockAndCollect locks rows and stores them in variables.
+// lockAndCollect returns statements that lock rows and store them in variables.
 func (s tableSweep) lockAndCollect(due string) string {
 	return "    " + due + "\n    SELECT pg_catalog.array_agg(due.o), pg_catalog.array_agg(due.i) INTO os, xs FROM due;\n"
 }
 
-// deleteDependents deletes the rows that depend on the locked ones.
+// deleteDependents returns statements that delete the rows which depend on the locked rows.
 func (s tableSweep) deleteDependents(gone bool) string {
 	return fmt.Sprintf(`    IF os IS NOT NULL THEN
       FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
@@ -263,19 +267,19 @@ func (s tableSweep) deleteDependents(gone bool) string {
         %s
       END LOOP;
     END IF;
-`, s.cascades.number[s.relation.Name], gone, note("deleted"))
+`, s.cascades.number[s.relation.Name], gone, noteStatement("deleted"))
 }
 
-// note records for the registry what was done.
-func note(what string) string {
+// noteStatement returns the statement that records for the registry what was done.
+func noteStatement(what string) string {
 	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what +
 		"') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"
 }
 
-// derivedRowsAreDue is the condition that the row stays, has decayed so far that its rule shows it to nobody, and that
-// other rows were made from it: these are deleted. "": that is so for no row of the table.
-func (s tableSweep) derivedRowsAreDue() string {
-	made := s.cascades.hasDerivedRow(s.relation)
+// derivedRowsAreDueCondition returns the condition that the row stays, is so old that its rule shows it to nobody, and
+// that other rows were made from it, which are deleted. "": that is so for no row of the table.
+func (s tableSweep) derivedRowsAreDueCondition() string {
+	made := s.cascades.hasDerivedRowCondition(s.relation)
 	if made == "" || len(s.Columns) == 0 {
 		return ""
 	}
@@ -286,21 +290,22 @@ func (s tableSweep) derivedRowsAreDue() string {
 	var where string
 	switch {
 	case s.HiddenFromDay < predicate.Forever:
-		where = s.decayed(last, nil)
+		where = s.isPastDay(last, nil)
 	case s.Anonymise:
-		where = s.ended()
+		where = s.consentHasEnded()
 	default:
 		return ""
 	}
 	where += " AND NOT " + otherConsent + "\n      AND " + made
-	if !s.Anonymise { // what is deleted takes them along
-		where = s.ended() + " IS NOT TRUE AND " + where
+	if !s.Anonymise { // rows that are deleted take their dependents along
+		where = s.consentHasEnded() + " IS NOT TRUE AND " + where
 	}
 	return where
 }
 
-// roots are queries of the rows of the table with which a sweep would begin: the rows that due counts.
-func (s tableSweep) roots() []string {
+// rootQueries returns queries of the rows of the table with which a sweep would begin: the rows that
+// [tableSweep.dueSubjectQueries] counts.
+func (s tableSweep) rootQueries() []string {
 	query := func(what, from, subject, where string) string {
 		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",
 			subject, s.cascades.number[s.relation.Name], what, from, where)

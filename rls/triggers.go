@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// triggerOn returns the name, quoted, of a trigger that is made on a relation itself. A partition has copies of its
-// table's triggers with the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c), so the name of its
-// own trigger has a hash of the partition's name as well.
-func triggerOn(r *catalog.Relation, name string) string {
+// triggerName returns the quoted name of a trigger that is made on a relation itself. A partition has copies of its
+// table's triggers with the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c). So the name of the
+// partition's own trigger also contains a hash of the partition's name.
+func triggerName(r *catalog.Relation, name string) string {
 	if !r.IsPartition {
 		return catalog.QuoteIdent(name)
 	}

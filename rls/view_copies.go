@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// viewCopies are copies of the customer's views that run with the rights of the role that reads them. A view is created
-// after the views that it reads, and after the catalog shadows.
+// viewCopies makes copies of the owner's views that run with the rights of the role that reads them. A copy is created
+// after the copies that it reads, and after the catalog shadows.
 type viewCopies struct{ *facts }
 
 func (f viewCopies) objects() []Object {
@@ -22,8 +22,8 @@ func (f viewCopies) objects() []Object {
 		o := newObject(rowViewIdentity(name),
 			"A copy of a view that the policy lists, or that such a view reads. The original runs with its "+
 				"owner's rights, past row security.")
-		o.Needs = f.objectsBelow(v)
-		columns := columnNames(v.Relation)
+		o.NeededObjects = f.objectsBelow(v)
+		columns := columnList(v.Relation)
 		checked := ""
 		if v.Relation.CheckOption != "" && v.Write != nil {
 			checked = ", check_option = " + v.Relation.CheckOption
@@ -36,7 +36,7 @@ func (f viewCopies) objects() []Object {
 				c.query))
 			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
 		}
-		if f.isSignedView(v) { // it runs with the agent's rights, the signed views in it with their owner's
+		if f.isSignedView(v) { // the copy runs with the agent's rights, and the signed views in it with those of their owner
 			view := predicate.SignedView(name).SQL()
 			why := o.why
 			o.why = "Signed statements read the view here, over the signed views of its tables."
@@ -48,7 +48,7 @@ func (f viewCopies) objects() []Object {
 		if written[name] && f.mode == Enforce {
 			for _, g := range writeGrants(predicate.RowView(name), v.Write, f.agent,
 				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.") {
-				o.Make = append(o.Make, g.Statement())
+				o.MakeStatements = append(o.MakeStatements, g.GrantStatement())
 			}
 		}
 		o.drop("Take the copies of views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s",
@@ -58,8 +58,8 @@ func (f viewCopies) objects() []Object {
 	return out
 }
 
-// columnNames is the column list of CREATE VIEW.
-func columnNames(r *catalog.Relation) string {
+// columnList returns the column list of CREATE VIEW.
+func columnList(r *catalog.Relation) string {
 	if len(r.Columns) == 0 { // a view may have no columns, but an empty list is a syntax error
 		return ""
 	}
@@ -70,9 +70,9 @@ func columnNames(r *catalog.Relation) string {
 	return " (" + strings.Join(columns, ", ") + ")"
 }
 
-// objectsBelow are the objects that the copies of a view may read.
+// objectsBelow returns the identities of the objects that the copies of a view may read.
 func (f viewCopies) objectsBelow(v *policy.View) []string {
-	out := one(shadowsIdentity)
+	out := listOf(shadowsIdentity)
 	read := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
 	for _, r := range v.Relation.Reads {
 		read(r.Relation)
@@ -86,8 +86,8 @@ func (f viewCopies) objectsBelow(v *policy.View) []string {
 	return out
 }
 
-// writtenViews are the views through which agents write, and those below them, on which PostgreSQL requires the same
-// rights. These rights permit nothing that agents may not do on the table.
+// writtenViews returns the views through which agents write, and the views that these read, on which PostgreSQL
+// requires the same rights. The rights permit nothing that agents may not do on the table.
 func (f viewCopies) writtenViews() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, v := range slices.Backward(f.policy.Views()) { // a view comes after the views that it reads
@@ -104,5 +104,5 @@ func (f viewCopies) writtenViews() map[catalog.Name]bool {
 
 // isSignedView tells whether signed statements read a view through a copy over signed views.
 func (f viewCopies) isSignedView(v *policy.View) bool {
-	return len(f.signed) > 0 && v.SignedQuery != ""
+	return len(f.signedTables) > 0 && v.SignedQuery != ""
 }

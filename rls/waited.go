@@ -3,16 +3,17 @@ package rls
 import "fmt"
 
 // Names of the policies for statements that have waited for a lock. They sort after pgconsent's other policies:
-// PostgreSQL evaluates restrictive policies in the order of their names, so they do not run for a row that the others
-// hide (get_row_security_policies in rowsecurity.c, process_security_barrier_quals in initsplan.c).
+// PostgreSQL evaluates restrictive policies in the order of their names, so these do not run for a row that another
+// policy hides (get_row_security_policies in rowsecurity.c, process_security_barrier_quals in initsplan.c).
 const (
 	waitedUpdatePolicy = "pgconsent_waited_update"
 	waitedDeletePolicy = "pgconsent_waited_delete"
 )
 
-// waitedPolicies refuse (40001) an UPDATE or DELETE that has waited for another transaction's change of a row, if
-// consent has changed meanwhile. The policy for UPDATE applies to SELECT FOR UPDATE and FOR SHARE as well. For a row
-// that was written before the statement began, as nearly all were, they only compare two numbers.
+// waitedPolicies returns policies that refuse, with 40001, an UPDATE or DELETE which has waited for another
+// transaction's change of a row, if consent has changed meanwhile. The policy for UPDATE applies to SELECT FOR UPDATE
+// and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so, they only
+// compare two numbers.
 func (f writePolicies) waitedPolicies() []Object {
 	noted := !untrackedRelations(f.facts.policy)[f.Relation.Name]
 	isUnmoved := fmt.Sprintf(

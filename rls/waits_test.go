@@ -26,7 +26,7 @@ func TestMigrateMakesNobodyQueue(t *testing.T) {
 	up := func(ctx context.Context) chan error {
 		done := make(chan error, 1)
 		go func() {
-			done <- migrations.Up(ctx, w.owner, migrations.Options{Waits: func(holders []migrations.Holder) {
+			done <- migrations.Up(ctx, w.owner, migrations.Options{OnWait: func(holders []migrations.Holder) {
 				text := ""
 				for _, h := range holders {
 					text += h.String() + "\n"

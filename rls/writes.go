@@ -11,12 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// stampTrigger sorts before the names that applications give their triggers. PostgreSQL fires triggers in the order of
-// their names, and the owner's must see the stamped values, not the agent's. The row policy checks the row after the
-// last trigger.
+// stampTrigger is the name of the trigger that sets stamps. It sorts before the names that applications give their
+// triggers. PostgreSQL fires triggers in the order of their names, and the owner's triggers must see the stamped
+// values, not the agent's. The row policy checks the row after the last trigger.
 const stampTrigger = `"!pgconsent_stamp"`
 
-// writePolicies are the policies for what agents may change of one table. Commands that the policy does not allow are
+// writePolicies makes the policies for what agents may change of one table. Commands that the policy does not allow are
 // refused.
 type writePolicies struct {
 	*facts
@@ -29,7 +29,7 @@ func (f writePolicies) objects() []Object {
 	whyInsert, whyUpdate, whyDelete := "Agents insert nothing.", "Agents update nothing.", "Agents delete nothing."
 	enforced := f.Table
 	if f.Observed != nil {
-		enforced = f.Observed // writes are enforced even where reading is only observed
+		enforced = f.Observed // writes are restricted even if reading is only observed
 	}
 	var checks [3][]predicate.Node
 	if f.mode == Enforce {
@@ -66,13 +66,14 @@ func (f writePolicies) objects() []Object {
 		return out
 	}
 	out = append(out, f.waitedPolicies()...)
-	out = append(out, f.stamp()...)
-	out = append(out, f.lists()...)
-	out = append(out, f.copyIn()...)
+	out = append(out, f.stampTriggers()...)
+	out = append(out, f.listTriggers()...)
+	out = append(out, f.copyFromViews()...)
 	return append(out, f.writeRights()...)
 }
 
-// withinRows is the rule of the rows that a command may touch: of those that show, those under the command's own rule.
+// withinRows returns the rule of the rows that a command may change: the visible rows that also meet the command's own
+// rule.
 func withinRows(t *policy.Table, own predicate.Node) predicate.Node {
 	if own == nil {
 		return t.Rows
@@ -82,24 +83,24 @@ func withinRows(t *policy.Table, own predicate.Node) predicate.Node {
 
 func (f writePolicies) commandPolicy(command, name, condition, why string, reads []predicate.Node) Object {
 	o := newObject(policyIdentity(name, f.Relation), why, f.Relation)
-	o.Needs = f.objectsRead(reads...)
+	o.NeededObjects = f.objectsRead(reads...)
 	o.create(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR %s TO %s %s", name, f.Relation.Name.SQL(), command,
 		f.boundRoles(f.Table), condition))
-	o.drop(whyDropPolicies, dropPolicy(name, f.Relation))
+	o.drop(dropPoliciesReason, dropPolicy(name, f.Relation))
 	return o.Object
 }
 
-// writeRights are the privileges on the table and the sequences of its defaults.
+// writeRights returns the rights to write the table and to use the sequences of its defaults.
 func (f writePolicies) writeRights() []Object {
 	w, table := f.Write, []string{f.Relation.Name.SQL()}
 	writer := f.agent
 	if f.Columns != nil {
-		writer = f.rowsRole // PostgreSQL writes through the row view with its owner's rights
+		writer = f.rowsRole // PostgreSQL writes through the row view with the rights of the view's owner
 	}
 	var grants []migrations.Grant
 	give := func(right migrations.Right, why string) {
 		grants = append(grants, migrations.Grant{
-			Rights: []migrations.Right{right}, Kind: "TABLE", On: table, To: one(writer), Why: why})
+			Rights: []migrations.Right{right}, Kind: "TABLE", Objects: table, Roles: listOf(writer), Why: why})
 	}
 	if w.Insert && len(w.Insertable) > 0 {
 		give(migrations.Right{Name: "INSERT", Columns: quoteAll(w.Insertable)},
@@ -113,26 +114,26 @@ func (f writePolicies) writeRights() []Object {
 		give(migrations.Right{Name: "DELETE"}, "The policy lets agents delete.")
 	}
 	if w.Insert {
-		for _, sequence := range defaults(f.Relation) {
-			grants = append(grants, rightsOn("SEQUENCE", one(sequence.SQL()), one(f.agent),
+		for _, sequence := range defaultSequences(f.Relation) {
+			grants = append(grants, rightsOn("SEQUENCE", listOf(sequence.SQL()), listOf(f.agent),
 				"A default of "+f.Relation.Name.String()+" draws from it.", "USAGE"))
 		}
 	}
 	for _, c := range f.Relation.Columns { // an INSERT needs no right to draw for an identity column
 		if w.Insert && c.Identity != "" && c.Sequence.Name != "" && (f.Columns == nil || slices.Contains(w.Insertable, c.Name)) {
-			grants = append(grants, rightsOn("SEQUENCE", one(c.Sequence.SQL()), one(f.agent),
+			grants = append(grants, rightsOn("SEQUENCE", listOf(c.Sequence.SQL()), listOf(f.agent),
 				"currval() and lastval() tell an agent the number that its new row got, and a COPY that leaves it out draws one.", "USAGE"))
 		}
 	}
 	if len(grants) == 0 {
 		return nil
 	}
-	return []Object{rights("to write "+f.Relation.Name.String(), grants...)}
+	return []Object{rightsObject("to write "+f.Relation.Name.String(), grants...)}
 }
 
-// defaults are the sequences from which defaults draw with the rights of the role that inserts. Those of identity
-// columns need no right.
-func defaults(r *catalog.Relation) []catalog.Name {
+// defaultSequences returns the sequences from which defaults draw with the rights of the role that inserts. Sequences
+// of identity columns need no right.
+func defaultSequences(r *catalog.Relation) []catalog.Name {
 	var out []catalog.Name
 	for _, c := range r.Columns {
 		if c.Identity == "" && c.Sequence.Name != "" {
@@ -142,13 +143,14 @@ func defaults(r *catalog.Relation) []catalog.Name {
 	return out
 }
 
-const whyDropWrites = "Take away what agents write through."
+const dropWritesReason = "Take away what agents write through."
 
-// stamp is the trigger that sets columns whatever an agent sends. It runs for the agent's role alone.
-func (f writePolicies) stamp() []Object {
+// stampTriggers returns the trigger that sets columns to their stamps, whatever an agent sends. It runs for the agent's
+// role alone.
+func (f writePolicies) stampTriggers() []Object {
 	var stamps []policy.Stamp
 	for _, s := range f.Write.Stamps {
-		if s.Unless == nil { // else see lists
+		if s.Unless == nil { // a stamp with a condition is treated like a list
 			stamps = append(stamps, s)
 		}
 	}
@@ -163,7 +165,7 @@ func (f writePolicies) stamp() []Object {
 		column := catalog.QuoteIdent(s.Column)
 		fmt.Fprintf(&body, "  NEW.%s := %s;\n", column, stampedValue(s))
 		if notice := s.Notice(f.Relation); notice != "" {
-			named := "IS NOT NULL" // what an INSERT that does not name it leaves is no value of the agent's
+			named := "IS NOT NULL" // the value that a column gets when the INSERT does not name it was not sent by the agent
 			if value := f.Relation.Column(s.Column).Default; value != "" {
 				named = "IS DISTINCT FROM " + value
 			}
@@ -184,15 +186,15 @@ END $pgconsent$`, name, declare, keep, body.String(), notices.String()))
 	o.create(fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
 		"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
 		stampTrigger, table, catalog.QuoteLiteral(f.agentName), name))
-	o.drop(whyDropWrites, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, table))
-	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	o.drop(dropWritesReason, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, table))
+	o.drop(dropWritesReason, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
 	return []Object{o.Object}
 }
 
-// copyIn is the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The view's
+// copyFromViews returns the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The view's
 // columns have the table's defaults, for columns that a COPY leaves out. The function sets no search path: the owner's
 // triggers run inside it, with the path that they have in an INSERT.
-func (f writePolicies) copyIn() []Object {
+func (f writePolicies) copyFromViews() []Object {
 	if !f.Write.Insert || len(f.Write.Insertable) == 0 {
 		return nil
 	}
@@ -210,7 +212,7 @@ func (f writePolicies) copyIn() []Object {
 		columns[i] = "NULL::" + f.Relation.Column(name).Type + " AS " + quoted
 		values[i] = "NEW." + quoted
 	}
-	o.grant(rightsOn("SCHEMA", one(predicate.RowsSchema), one(f.agent), "", "USAGE"))
+	o.grant(rightsOn("SCHEMA", listOf(predicate.RowsSchema), listOf(f.agent), "", "USAGE"))
 	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s WHERE false", view, strings.Join(columns, ", ")))
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER AS $pgconsent$
@@ -240,12 +242,13 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.Insertab
 			o.create(fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, catalog.QuoteIdent(name), value))
 		}
 	}
-	o.drop(whyDropWrites, fmt.Sprintf("DROP VIEW IF EXISTS %s", view))
-	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", function))
+	o.drop(dropWritesReason, fmt.Sprintf("DROP VIEW IF EXISTS %s", view))
+	o.drop(dropWritesReason, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", function))
 	return []Object{o.Object}
 }
 
-// omittedDefault is the default that means that a COPY left out a list, which the trigger then fills in.
+// omittedDefault returns the default by which the trigger recognizes that a COPY left out a list; then the trigger
+// fills the list in.
 func omittedDefault(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
 		if b.Column == column && b.From != nil {

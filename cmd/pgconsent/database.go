@@ -121,7 +121,7 @@ func (s *session) compileServed(t target) (compiledPolicy, error) {
 	if err != nil {
 		return compiledPolicy{}, err
 	}
-	waiting, err := migrations.ReadWaiting(s.ctx, t.conn)
+	waiting, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
 	if err != nil {
 		return compiledPolicy{}, err
 	}

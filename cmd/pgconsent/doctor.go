@@ -192,7 +192,7 @@ func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.Tables(built.policy))
+	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(built.policy))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return nil, nil // pgconsent migrate has not run, which another check reports

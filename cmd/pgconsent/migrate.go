@@ -99,7 +99,7 @@ func (m migrateCmd) Run(s *session) error {
 			return err
 		}
 		var changed migrations.Changed
-		options.Changed = func(c migrations.Changed) { changed = c }
+		options.OnChange = func(c migrations.Changed) { changed = c }
 		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (s *session) migrationOptions(db *config.Database) (migrations.Options, err
 		return migrations.Options{}, err
 	}
 	return migrations.Options{
-		Waits: func(holders []migrations.Holder) {
+		OnWait: func(holders []migrations.Holder) {
 			for _, h := range holders {
 				fmt.Fprintf(s.err, "database %s: nothing is changed yet; waiting for %s\n", db.Name, h)
 			}

@@ -130,7 +130,7 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 	if err != nil {
 		return v.takeProblems(err)
 	}
-	waiting, err := migrations.ReadWaiting(s.ctx, t.conn)
+	waiting, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
 	for _, r := range built.snapshot.Relations() {
 		if names := waiting[r.OID]; len(names) > 0 {
 			v.Warnings = append(v.Warnings, &policy.Error{File: t.config.Policy,

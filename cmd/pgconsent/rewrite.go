@@ -70,7 +70,7 @@ func (s *session) rewriter(t target, built compiledPolicy) (*rewrite.Rewriter, e
 	if t.autoPath {
 		mode = rewrite.AutoMode
 	}
-	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
+	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.PredicateTables(built.policy))
 	if err != nil {
 		return nil, fmt.Errorf("%w; has pgconsent migrate been run?", err)
 	}

@@ -250,7 +250,7 @@ func (d *database) refresh(ctx context.Context) error {
 
 // announce says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
 func (d *database) announce(ctx context.Context) error {
-	name := migrations.Serves(d.state.plan.Hash())
+	name := migrations.ServingName(d.state.plan.Hash())
 	if name == d.announcedName {
 		return nil
 	}
@@ -426,7 +426,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		}
 	}
 	if err == nil {
-		err = o.installedPolicy.Fits(c.plan)
+		err = o.installedPolicy.CheckPlan(c.plan)
 	}
 	var rest *state
 	switch {

@@ -24,7 +24,7 @@ func (plan) Hash() string          { return "none" }
 func (plan) PolicyVersion() string { return "none" }
 
 func (plan) Objects(f migrations.Found) []migrations.Object {
-	o := migrations.Object{Identity: "rights of the control role", Make: []migrations.Statement{
+	o := migrations.Object{Identity: "rights of the control role", MakeStatements: []migrations.Statement{
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
 		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
@@ -32,7 +32,7 @@ func (plan) Objects(f migrations.Found) []migrations.Object {
 			"pgconsent.audit_ref(text), pgconsent.audit_forget(text) TO pgconsent_control", Why: "test"},
 	}}
 	for _, g := range append(migrations.ConsentGrants("pgconsent_control"), migrations.SweepGrants("pgconsent_control")...) {
-		o.Make = append(o.Make, g.Statement())
+		o.MakeStatements = append(o.MakeStatements, g.GrantStatement())
 	}
 	return []migrations.Object{o}
 }

@@ -204,7 +204,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		d := instance.Database{Name: "pair", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, instance.Auto)
 		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
-		sizes, err := pgcatalog.Sizes(t.Context(), db.Connect(t, "postgres"), rls.Tables(m.Policy))
+		sizes, err := pgcatalog.Sizes(t.Context(), db.Connect(t, "postgres"), rls.PredicateTables(m.Policy))
 		if err != nil {
 			t.Fatal(err)
 		}

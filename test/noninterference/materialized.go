@@ -127,7 +127,7 @@ func (st *stage) unkept() (wrong []string) {
 				catalog.QuoteLiteral(f.Name)); a.Err != "" || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != "t" {
 				wrong = append(wrong, "what is kept of "+f.Relation+" does not count: "+a.Multiset())
 			}
-			if a := instance.Ask(st.writers[i], f.Differs); a.Err != "" || a.Results[0].Rows[0] != "0" {
+			if a := instance.Ask(st.writers[i], f.CountWrong); a.Err != "" || a.Results[0].Rows[0] != "0" {
 				wrong = append(wrong, "what is kept of "+f.Relation+" is not what it should be: "+a.Multiset())
 			}
 		}

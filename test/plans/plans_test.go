@@ -286,7 +286,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	if err := migrations.Up(ctx, conn, migrations.Options{}, w.plan); err != nil {
 		t.Fatal(err)
 	}
-	if w.sizes, err = pgcatalog.Sizes(ctx, conn, rls.Tables(w.pol)); err != nil {
+	if w.sizes, err = pgcatalog.Sizes(ctx, conn, rls.PredicateTables(w.pol)); err != nil {
 		t.Fatal(err)
 	}
 	ring, err := seal.Load(ctx, conn)

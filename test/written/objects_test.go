@@ -37,7 +37,7 @@ func TestObjectsSayWhatTheyNeed(t *testing.T) {
 					t.Errorf("two objects are called %s", o.Identity)
 				}
 				seen[o.Identity] = true
-				if len(o.Drop) > 0 {
+				if len(o.DropStatements) > 0 {
 					again(t, conn, o.Identity, withThoseThatNeed(objects, o.Identity))
 				}
 			}
@@ -49,7 +49,7 @@ func withThoseThatNeed(objects []rls.Object, identity string) []rls.Object {
 	in := map[string]bool{identity: true}
 	var out []rls.Object
 	for _, o := range objects {
-		if in[o.Identity] || slices.ContainsFunc(o.Needs, func(need string) bool { return in[need] }) {
+		if in[o.Identity] || slices.ContainsFunc(o.NeededObjects, func(need string) bool { return in[need] }) {
 			in[o.Identity] = true
 			out = append(out, o)
 		}

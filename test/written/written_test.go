@@ -143,7 +143,7 @@ func statements(m *instance.Migrated, others bool) []string {
 		Database: "of Theirs", RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{"public": true},
 		PublicOnDatabase: []string{"CREATE", "TEMPORARY"}, PublicCreate: []string{"public", "of Theirs"}, KeepRoles: []string{"somebody", "Somebody Else"},
 	}
-	for _, r := range rls.Tables(m.Policy) {
+	for _, r := range rls.PredicateTables(m.Policy) {
 		on.RowSecurity[r.Name.String()] = true
 	}
 	add(m.Plan.UpFrom(on))
@@ -195,16 +195,17 @@ func forms(m *instance.Migrated) []string {
 	}
 	for _, t := range m.Policy.Tables() {
 		if t.Aggregate != nil {
-			dimensions, counts, known := rls.Cell(t, "t")
-			say("group of %s: by %q, counted where %q (%v), as %s", t.Relation.Name, dimensions, counts, known, rls.Counted(t, "t"))
+			dimensions, counts, known := rls.CellExpressions(t, "t")
+			say("group of %s: by %q, counted where %q (%v), as %s", t.Relation.Name, dimensions, counts, known,
+				rls.CountedSubject(t, "t"))
 		}
 	}
 	for _, f := range m.Plan.Fills() {
-		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.Next(100), f.Left, f.Differs)
+		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.NextRows(100), f.CountLeft, f.CountWrong)
 	}
 	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.UntrackedRelations()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
 	say("changes: what is not watched %q, unnoticed %q, timed %v, signed views %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
-		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.Tables(m.Policy)))
+		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.PredicateTables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
 		from, where := d.Origin.Products(d.Table, "made", "source")
 		say("products of %s: %q where %s", d.Table.Name, from, where)

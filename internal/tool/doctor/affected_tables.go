@@ -91,7 +91,7 @@ func (x *examination) tableOf(drift string) uint32 {
 // tables are the tables of the policy and the others that its rules read, by their OIDs.
 func (x *examination) tables() map[uint32]catalog.Name {
 	out := map[uint32]catalog.Name{}
-	for _, r := range rls.Tables(x.Policy) {
+	for _, r := range rls.PredicateTables(x.Policy) {
 		out[r.OID] = r.Name
 	}
 	return out

@@ -62,7 +62,7 @@ func (p *probe) checkRowSecurityPath(ctx context.Context) ([]Finding, error) {
 			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
-	err := p.runCanary(ctx, rls.Canary(), []string{"", predicate.UseHashHint, predicate.UseIndexHint},
+	err := p.runCanary(ctx, rls.CanaryTable(), []string{"", predicate.UseHashHint, predicate.UseIndexHint},
 		func(sql, got string, err error) error {
 			var pg *pgconn.PgError
 			switch {

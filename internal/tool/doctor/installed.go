@@ -21,7 +21,7 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := in.Fits(x.Plan); err != nil {
+	if err := in.CheckPlan(x.Plan); err != nil {
 		what, _, _ := strings.Cut(err.Error(), ": ")
 		return []Finding{{"other_policy", Unsafe, what, "Run pgconsent migrate."}}, nil
 	}

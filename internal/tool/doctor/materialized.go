@@ -52,7 +52,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 			continue
 		}
 		var n int64
-		if err := x.conn.QueryRow(ctx, f.Differs).Scan(&n); err != nil {
+		if err := x.conn.QueryRow(ctx, f.CountWrong).Scan(&n); err != nil {
 			return out, err
 		}
 		if n > 0 {

@@ -28,7 +28,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting, err := migrations.ReadWaiting(t.Context(), conn)
+		waiting, err := migrations.ReadWaitingColumns(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
 		}

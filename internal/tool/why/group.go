@@ -16,22 +16,22 @@ func (e *explainer) group(ctx context.Context, t *policy.Table, at explainedRow)
 	a := t.Aggregate
 	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
 	takes := func(row string) string {
-		_, counts, _ := rls.Cell(t, row)
+		_, counts, _ := rls.CellExpressions(t, row)
 		return strings.Join(append([]string{"(" + predicate.Direct(a.Rows, row, e.values) + ")",
 			"(" + predicate.Direct(t.Rows, row, e.values) + ") IS NOT TRUE"}, counts...), " AND ")
 	}
-	cell, _, known := rls.Cell(t, "r")
+	cell, _, known := rls.CellExpressions(t, "r")
 	if !known {
 		return nil, nil
 	}
-	others, _, _ := rls.Cell(t, "x")
+	others, _, _ := rls.CellExpressions(t, "x")
 	selected, same := []string{"(" + takes("r") + ") IS TRUE"}, []string{takes("x")}
 	for i, value := range cell {
 		selected = append(selected, value+"::pg_catalog.text")
 		same = append(same, others[i]+" IS NOT DISTINCT FROM "+value)
 	}
 	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
-		rls.Counted(t, "x"), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
+		rls.CountedSubject(t, "x"), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
 	values := make([]*string, len(cell))
 	into := []any{&g.Takes}
 	for i := range values {
