@@ -116,7 +116,7 @@ func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (sai
 		var warnings []*policy.Error
 		if !isRead && doc != nil {
 			var more policy.Errors
-			more, warnings = policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.Definition))
+			more, warnings = policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
 			problems = append(problems, more...)
 		}
 		for _, p := range problems {

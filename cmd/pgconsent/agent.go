@@ -35,7 +35,7 @@ derived. A running serve notices at once. An agent with auth: jwt has none, and 
 }
 
 func (a agentAddCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (a agentAddCmd) Run(s *session) error {
 				a.Name, slices.Sorted(maps.Keys(c.Databases))[0])
 	}
 	if agent.Auth == "jwt" {
-		return a.byToken(s, c, agent)
+		return a.enableTokenAgent(s, c, agent)
 	}
 	password := ""
 	if a.PasswordFile != "" {
@@ -68,18 +68,18 @@ func (a agentAddCmd) Run(s *session) error {
 		return err
 	}
 	if a.PasswordFile != "" {
-		password = "" // the operator has it already
+		password = "" // the operator has the password already
 	}
 	dsn := agentDSN(c, a.Name, password, agent.Database)
 	if s.jsonOutput {
-		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
+		return s.printJSON(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err = fmt.Fprintln(s.out, dsn)
 	return err
 }
 
-// byToken enables an agent that logs in with tokens of an identity provider.
-func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) error {
+// enableTokenAgent enables an agent that logs in with tokens of an identity provider.
+func (a agentAddCmd) enableTokenAgent(s *session, c *config.Config, agent *config.Agent) error {
 	if a.PasswordFile != "" {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
 			"agent %s has auth: jwt, and no password of its own", a.Name).
@@ -90,13 +90,13 @@ func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) 
 	}
 	dsn := agentDSN(c, a.Name, "", agent.Database)
 	if s.jsonOutput {
-		return s.print(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
+		return s.printJSON(map[string]string{"agent": a.Name, "database": agent.Database, "dsn": dsn})
 	}
 	_, err := fmt.Fprintln(s.out, dsn)
 	return err
 }
 
-// agentDSN returns the connection string of an agent, as far as the configuration tells.
+// agentDSN returns the connection string of an agent, with the parts that the configuration tells.
 func agentDSN(c *config.Config, name, password, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(name), Host: c.Listen, Path: "/" + database}
 	if password != "" {
@@ -119,7 +119,7 @@ type agentInfo struct {
 	Login    string `json:"login"`
 }
 
-// loginStates returns for each agent of the configuration whether it can log in: yes, disabled or none.
+// loginStates returns for each agent of the configuration whether it can log in: "yes", "disabled" or "none".
 func loginStates(c *config.Config) (map[string]string, error) {
 	lines, err := config.ReadCredentials(c.Credentials)
 	if err != nil {
@@ -143,7 +143,7 @@ func loginStates(c *config.Config) (map[string]string, error) {
 }
 
 func (agentListCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (agentListCmd) Run(s *session) error {
 		all = append(all, agentInfo{name, c.Agents[name].Database, login[name]})
 	}
 	if s.jsonOutput {
-		return s.print(all)
+		return s.printJSON(all)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "agent\tdatabase\tlogin")
@@ -176,7 +176,7 @@ an agent with auth: jwt are refused until "pgconsent agent add".`
 }
 
 func (a agentDisableCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (a agentDisableCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]string{"agent": a.Name, "login": "disabled"})
+		return s.printJSON(map[string]string{"agent": a.Name, "login": "disabled"})
 	}
 	_, err = fmt.Fprintf(s.out, "%s can no longer log in\n", a.Name)
 	return err

@@ -17,7 +17,7 @@ import (
 // apiClient has the flags of commands that call the HTTP API of a running serve: the token says which agent calls.
 type apiClient struct{ serverFlags }
 
-// apiProblem is an error of the API, as problem JSON has it.
+// apiProblem is an error of the API in the form of problem JSON.
 type apiProblem struct {
 	Status int                   `json:"status"`
 	Code   string                `json:"code"`
@@ -31,9 +31,9 @@ type apiProblem struct {
 	} `json:"errors"`
 }
 
-// call makes a call of the API and decodes the answer into out.
+// call calls the API and decodes the answer into out.
 func (f apiClient) call(s *session, method, path string, query url.Values, in, out any) error {
-	to, err := f.open(s)
+	to, err := f.resolve(s)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (f apiClient) call(s *session, method, path string, query url.Values, in, o
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, method, to.base+path, body)
+	r, err := http.NewRequestWithContext(ctx, method, to.baseURL+path, body)
 	if err != nil {
 		return usageError{err}
 	}
@@ -60,19 +60,19 @@ func (f apiClient) call(s *session, method, path string, query url.Values, in, o
 	}
 	answer, err := to.http.Do(r)
 	if err != nil {
-		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s does not answer", to.base).
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s does not answer", to.baseURL).
 			WithHint("Start pgconsent serve, or say where it is with --url.").WithCause(err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
 	if err != nil {
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s has not sent a whole answer",
-			to.base).WithCause(err)
+			to.baseURL).WithCause(err)
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		var problem apiProblem
 		if json.Unmarshal(text, &problem) != nil || problem.Code == "" || problem.Detail == "" {
-			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.base,
+			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.baseURL,
 				answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
 		}
 		hint := problem.Hint
@@ -91,11 +91,11 @@ func (f apiClient) call(s *session, method, path string, query url.Values, in, o
 	return json.Unmarshal(text, out)
 }
 
-// apiError is an error of the API with its name.
+// apiError is an error of the API, with the name that the API gives it.
 type apiError struct {
 	name   string
 	err    *sqlstate.Error
-	report *api.GeneralizeReport // with a refused generalization: what the checks found
+	report *api.GeneralizeReport // for a refused generalization: the findings of the checks
 }
 
 func (e *apiError) Error() string { return e.err.Message }

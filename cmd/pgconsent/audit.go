@@ -33,7 +33,7 @@ func (auditCmd) Help() string {
   pgconsent audit export --format ocsf --resume shipped.seq >> events.jsonl`
 }
 
-// auditRecord has the members of a record that the commands read, of every kind of record.
+// auditRecord has those members of audit records, of every kind, that the commands read.
 type auditRecord struct {
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
@@ -46,10 +46,11 @@ type auditRecord struct {
 	Attributes map[string]any `json:"attributes"`
 	Tables     []auditTable   `json:"-"`
 
-	RawTables json.RawMessage `json:"tables"` // a list of objects in a decision, of names in an observation
+	// the tables: a list of objects in a decision, a list of names in an observation
+	RawTables json.RawMessage `json:"tables"`
 }
 
-// auditCaller is who did what a record tells of, and from where.
+// auditCaller says who did what a record tells about, and from where.
 type auditCaller struct {
 	Session    string `json:"session"`
 	Agent      string `json:"agent"`
@@ -61,7 +62,7 @@ type auditCaller struct {
 	Role       string `json:"role"`
 }
 
-// auditDecision is the decision on a statement, or its outcome.
+// auditDecision has the members about the decision on a statement, or about its outcome.
 type auditDecision struct {
 	Tag         string `json:"tag"`
 	Fingerprint string `json:"fingerprint"`
@@ -73,16 +74,18 @@ type auditDecision struct {
 	Bytes       int64  `json:"bytes"`
 }
 
-// auditCall is a call by HTTP, MCP or the console.
+// auditCall has the members about a call by HTTP, MCP or the console.
 type auditCall struct {
-	Operation string       `json:"operation"`
-	About     stringOrList `json:"about"` // a list in the record of a call, one text in that of a report
+	Operation string `json:"operation"`
+	// the people whom the call is about: a list in the record of a call, one text in the record of a report
+	About     stringOrList `json:"about"`
 	Everybody bool         `json:"everybody"`
 	Written   bool         `json:"written"`
 	Outcome   string       `json:"outcome"`
 	Code      string       `json:"code"`
 }
 
+// auditTable is a table in a record, with the way in which the statement uses it.
 type auditTable struct {
 	Name string `json:"name"`
 }
@@ -94,11 +97,11 @@ func (l *stringOrList) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '[' {
 		return json.Unmarshal(b, (*[]string)(l))
 	}
-	var one string
-	if err := json.Unmarshal(b, &one); err != nil {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
 		return err
 	}
-	*l = stringOrList{one}
+	*l = stringOrList{text}
 	return nil
 }
 
@@ -115,7 +118,7 @@ func readAuditRecord(r audit.Record) (auditRecord, error) {
 	return e, nil
 }
 
-// auditFilter has the flags by which tail and export choose records.
+// auditFilter has the flags by which the commands tail and export choose records.
 type auditFilter struct {
 	Agent   string `placeholder:"NAME" help:"Only what this agent did."`
 	Table   string `placeholder:"NAME" help:"Only what reads or writes this table, as name or schema.name."`
@@ -123,11 +126,11 @@ type auditFilter struct {
 	Since   string `placeholder:"TIME" help:"Only what was recorded since then: 24h, 2026-01-31, or 2026-01-31T12:00:00Z."`
 	Subject string `placeholder:"ID" help:"Only what was done by this person, on their behalf, or about them."`
 
-	since time.Time
-	refs  []string // references of the subject
+	since             time.Time // the time from which on records are chosen
+	subjectReferences []string  // the references by which records name the subject
 }
 
-// prepare evaluates the flags.
+// prepare evaluates the flags, and looks up the subject's references.
 func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	if f.Since != "" {
 		var err error
@@ -138,17 +141,17 @@ func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	if f.Subject == "" {
 		return nil
 	}
-	err := s.eachDatabase(c, "", asControl, func(t target) error {
+	err := s.forEachDatabase(c, "", asControl, func(t target) error {
 		var ref string
 		err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || s.ref FROM pgconsent.audit_subject AS s WHERE s.subject = $1",
 			f.Subject).Scan(&ref)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
-		f.refs = append(f.refs, ref)
+		f.subjectReferences = append(f.subjectReferences, ref)
 		return err
 	})
-	if err == nil && len(f.refs) == 0 {
+	if err == nil && len(f.subjectReferences) == 0 {
 		err = errors.New("the audit knows no such person: no session has read on behalf of them, or they were forgotten")
 	}
 	return err
@@ -173,32 +176,33 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		fmt.Errorf("--since: %q is not a time: write 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z", text)}
 }
 
-// recordFilter chooses records. The outcome of a decision is chosen with it.
+// recordFilter chooses records. An outcome is chosen with its decision.
 type recordFilter struct {
 	auditFilter
-	awaited map[uint64]bool // chosen decisions whose outcome was not read yet
+	awaitedOutcomes map[uint64]bool // the chosen decisions whose outcome was not read yet
 }
 
-func (f *recordFilter) wants(e auditRecord) bool {
+// chooses tells whether a record is chosen, and notes chosen decisions.
+func (f *recordFilter) chooses(e auditRecord) bool {
 	if e.Time.Before(f.since) {
 		return false
 	}
 	if e.Kind == audit.KindOutcome {
-		// The decision of this outcome was not read, so that nobody knows whether it fits: without filters it is
-		// chosen.
-		ok := f.awaited[e.Decision]
-		delete(f.awaited, e.Decision)
+		// If the decision of an outcome was not read, it is not known whether the decision fits: without filters the outcome
+		// is chosen.
+		ok := f.awaitedOutcomes[e.Decision]
+		delete(f.awaitedOutcomes, e.Decision)
 		return ok || f.isEmpty()
 	}
 	ok := f.matches(e)
 	if ok && e.Kind == audit.KindDecision {
-		f.awaited[e.Seq] = true
+		f.awaitedOutcomes[e.Seq] = true
 	}
 	return ok
 }
 
 func (f *recordFilter) isEmpty() bool {
-	return f.Agent == "" && f.Table == "" && f.Verdict == "any" && len(f.refs) == 0
+	return f.Agent == "" && f.Table == "" && f.Verdict == "any" && len(f.subjectReferences) == 0
 }
 
 func (f *recordFilter) matches(e auditRecord) bool {
@@ -210,12 +214,12 @@ func (f *recordFilter) matches(e auditRecord) bool {
 	case f.Table != "" && !affectsTable(e, f.Table):
 		return false
 	}
-	for _, ref := range f.refs {
+	for _, ref := range f.subjectReferences {
 		if e.OnBehalfOf == ref || e.By == ref || slices.Contains(e.About, ref) {
 			return true
 		}
 	}
-	return len(f.refs) == 0
+	return len(f.subjectReferences) == 0
 }
 
 func affectsTable(e auditRecord, table string) bool {
@@ -228,7 +232,8 @@ func affectsTable(e auditRecord, table string) bool {
 	return false
 }
 
-// verifyOptions returns what a log is verified with: its key and the record in its anchor. Missing ones are reported.
+// verifyOptions returns what is needed to verify a log: its key, and the newest record in its anchor. missing says what
+// of that could not be found.
 func (s *session) verifyOptions(log config.Audit, extra string) (audit.VerifyOptions, []string, error) {
 	var a audit.VerifyOptions
 	var missing []string
@@ -262,7 +267,7 @@ func (s *session) verifyOptions(log config.Audit, extra string) (audit.VerifyOpt
 
 // auditConfig loads the configuration for a command that reads records.
 func (s *session) auditConfig() (*config.Config, error) {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -61,9 +61,9 @@ func (x auditExportCmd) Run(s *session) error {
 	against.Progress = s.newProgress("read").report
 	out := bufio.NewWriterSize(s.out, 1<<16)
 	export := exporter{recordFilter: recordFilter{x.auditFilter, map[uint64]bool{}}, out: out, after: x.After,
-		ocsf: x.Format == "ocsf", remotes: map[string]string{}, pending: map[uint64]auditRecord{}}
+		ocsf: x.Format == "ocsf", sessionAddresses: map[string]string{}, pendingDecisions: map[uint64]auditRecord{}}
 	err = s.withAuditSource(c, c.Audit, func(from audit.Source) error {
-		report, err := against.Read(from, export.record)
+		report, err := against.Read(from, export.addRecord)
 		for _, t := range report.Removed {
 			if t.Last > x.After {
 				fmt.Fprintf(s.err, "pgconsent: %s\n", t)
@@ -74,8 +74,8 @@ func (x auditExportCmd) Run(s *session) error {
 	if e := out.Flush(); e != nil {
 		return e
 	}
-	if x.Resume != "" && export.read > x.After {
-		err = errors.Join(err, replaceFile(x.Resume, strconv.FormatUint(export.read, 10)+"\n"))
+	if x.Resume != "" && export.lastRead > x.After {
+		err = errors.Join(err, replaceFile(x.Resume, strconv.FormatUint(export.lastRead, 10)+"\n"))
 	}
 	return err
 }
@@ -94,48 +94,49 @@ func replaceFile(path, text string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// exporter writes the chosen records.
+// exporter writes the chosen records to a file or to stdout.
 type exporter struct {
 	recordFilter
-	out     io.Writer
-	after   uint64 // begin behind the record of this number
-	read    uint64 // the number of the last record that was read
-	ocsf    bool
-	remotes map[string]string      // the client's address of each open session, by session
-	pending map[uint64]auditRecord // decisions whose outcome was not read yet
+	out              io.Writer
+	after            uint64 // the number of the record behind which the export begins
+	lastRead         uint64 // the number of the last record that was read
+	ocsf             bool
+	sessionAddresses map[string]string      // the address of the client of each open session
+	pendingDecisions map[uint64]auditRecord // decisions whose outcome was not read yet
 }
 
-func (x *exporter) record(r audit.Record) error {
+func (x *exporter) addRecord(r audit.Record) error {
 	e, err := readAuditRecord(r)
 	if err != nil {
 		return err
 	}
-	x.read = r.Seq
+	x.lastRead = r.Seq
 	switch {
 	case e.Kind == audit.KindSession && e.Event == "open":
-		x.remotes[e.Session] = e.Remote
+		x.sessionAddresses[e.Session] = e.Remote
 	case e.Kind == audit.KindDecision && x.ocsf:
-		x.pending[e.Seq] = e
+		x.pendingDecisions[e.Seq] = e
 	}
-	if x.wants(e) && r.Seq > x.after {
+	if x.chooses(e) && r.Seq > x.after {
 		if x.ocsf {
-			err = x.event(e, r)
+			err = x.writeEvent(e, r)
 		} else {
 			_, err = x.out.Write(r.Line)
 		}
 	}
 	switch {
 	case e.Kind == audit.KindSession && e.Event != "open":
-		delete(x.remotes, e.Session)
+		delete(x.sessionAddresses, e.Session)
 	case e.Kind == audit.KindOutcome:
-		delete(x.pending, e.Decision)
+		delete(x.pendingDecisions, e.Decision)
 	}
 	return err
 }
 
-// Class and activity numbers of OCSF.
+// Numbers of the class and of the activities in OCSF.
 const (
-	ocsfClass                                                            = 6005 // Datastore Activity
+	// the number of OCSF's class Datastore Activity
+	ocsfClass                                                            = 6005
 	ocsfUpdate, ocsfConnect, ocsfQuery, ocsfWrite, ocsfDelete, ocsfOther = 2, 3, 4, 5, 7, 99
 )
 
@@ -169,11 +170,11 @@ func ocsfActivity(e auditRecord) (int, string) {
 	}
 }
 
-// event writes a record as an OCSF event. It has no query_info, which would need the query's text: records have no
-// text, and the fingerprint stays unmapped.
-func (x *exporter) event(e auditRecord, r audit.Record) error {
+// writeEvent writes a record as an OCSF event. It leaves out query_info, which would need the query's text: records
+// have no text, and the fingerprint stays unmapped.
+func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 	of := e
-	if d, ok := x.pending[e.Decision]; ok && e.Kind == audit.KindOutcome {
+	if d, ok := x.pendingDecisions[e.Decision]; ok && e.Kind == audit.KindOutcome {
 		of = d
 	}
 	activity, name := ocsfActivity(of)
@@ -192,7 +193,8 @@ func (x *exporter) event(e auditRecord, r audit.Record) error {
 		delete(members, mapped)
 	}
 	source := map[string]any{"name": "unknown"}
-	if host, port, err := net.SplitHostPort(firstNonEmpty(e.Remote, x.remotes[e.Session])); err == nil && host != "" {
+	if host, port, err := net.SplitHostPort(firstNonEmpty(e.Remote, x.sessionAddresses[e.Session])); err == nil &&
+		host != "" {
 		source = map[string]any{"ip": host}
 		if n, err := strconv.Atoi(port); err == nil {
 			source["port"] = n

@@ -18,12 +18,12 @@ erased with pgconsent consent erase is forgotten as well. Exit code 1 if the aud
 }
 
 func (f auditForgetCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
 	forgotten := []string{}
-	if err := s.eachDatabase(c, f.Database, asControl, func(t target) error {
+	if err := s.forEachDatabase(c, f.Database, asControl, func(t target) error {
 		var known bool
 		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&known); err != nil {
 			return err
@@ -36,7 +36,7 @@ func (f auditForgetCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		if err := s.print(map[string]any{"forgotten": forgotten}); err != nil {
+		if err := s.printJSON(map[string]any{"forgotten": forgotten}); err != nil {
 			return err
 		}
 	}

@@ -64,8 +64,8 @@ func TestOCSF(t *testing.T) {
 	}
 	var out bytes.Buffer
 	x := exporter{recordFilter: recordFilter{auditFilter{Verdict: "any"}, map[uint64]bool{}}, out: &out, ocsf: true,
-		remotes: map[string]string{}, pending: map[uint64]auditRecord{}}
-	if _, err := audit.Walk(dir, x.record); err != nil {
+		sessionAddresses: map[string]string{}, pendingDecisions: map[uint64]auditRecord{}}
+	if _, err := audit.Walk(dir, x.addRecord); err != nil {
 		t.Fatal(err)
 	}
 	n := 0

@@ -44,20 +44,20 @@ func (t auditTailCmd) Run(s *session) error {
 	if err := t.prepare(s, c); err != nil {
 		return err
 	}
-	return serve.AuditSource(s.ctx, c, c.Audit, true, func(from audit.Source) error { return t.print(s, from) })
+	return serve.AuditSource(s.ctx, c, c.Audit, true, func(from audit.Source) error { return t.printRecords(s, from) })
 }
 
-// print prints the newest records, and with --follow those that are written from now on.
-func (t auditTailCmd) print(s *session, from audit.Source) error {
+// printRecords prints the newest records, and with --follow also the records that are written later.
+func (t auditTailCmd) printRecords(s *session, from audit.Source) error {
 	f := recordFilter{t.auditFilter, map[uint64]bool{}}
 	counting := recordFilter{t.auditFilter, map[uint64]bool{}}
 	var lines []tailLine
 	cursor, err := audit.Newest(from, t.Lines, func(r audit.Record) bool {
 		e, err := readAuditRecord(r)
-		return err == nil && e.Kind != audit.KindOutcome && counting.wants(e)
+		return err == nil && e.Kind != audit.KindOutcome && counting.chooses(e)
 	}, func(r audit.Record) error {
 		e, err := readAuditRecord(r)
-		if err != nil || !f.wants(e) {
+		if err != nil || !f.chooses(e) {
 			return err
 		}
 		lines = append(lines, tailLine{e, string(r.Line)})
@@ -79,19 +79,19 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 		}
 		return cursor.Follow(s.ctx, func(r audit.Record) error {
 			e, err := readAuditRecord(r)
-			if err == nil && f.wants(e) {
+			if err == nil && f.chooses(e) {
 				_, err = s.out.Write(r.Line)
 			}
 			return err
 		})
 	}
-	p := &tailPrinter{out: s.out, short: t.Short, pending: map[uint64]auditRecord{}}
-	if t.Follow { // room for what comes later
+	p := &tailPrinter{out: s.out, shortenReferences: t.Short, pending: map[uint64]auditRecord{}}
+	if t.Follow { // make room for the values of later records
 		p.widths = []int{19, 12, 8, 8, 20, 7, 4}
 	}
-	p.header()
+	p.addHeader()
 	for _, l := range lines {
-		p.add(l.auditRecord)
+		p.addRecord(l.auditRecord)
 	}
 	if !t.Follow {
 		p.flushPending()
@@ -102,20 +102,21 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 	}
 	return cursor.Follow(s.ctx, func(r audit.Record) error {
 		e, err := readAuditRecord(r)
-		if err != nil || !f.wants(e) {
+		if err != nil || !f.chooses(e) {
 			return err
 		}
-		p.add(e)
+		p.addRecord(e)
 		return p.flush()
 	})
 }
 
+// tailLine is a line of a log, parsed and as it stands there.
 type tailLine struct {
 	auditRecord
 	raw string
 }
 
-// lastLines returns the last n lines that are no outcomes, and the outcomes that belong to them.
+// lastLines returns the last n lines that are no outcomes, and the outcomes of these lines.
 func lastLines(lines []tailLine, n int) []tailLine {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if lines[i].Kind == audit.KindOutcome {
@@ -134,22 +135,22 @@ func lastLines(lines []tailLine, n int) []tailLine {
 	return lines
 }
 
-// tailPrinter prints a decision when its outcome is known.
+// tailPrinter prints a table of records. It prints a decision once its outcome is known.
 type tailPrinter struct {
-	out  io.Writer
-	rows [][]string // not printed yet
-	// the widths of the columns over all rows so far, so that with --follow later rows stand under the headings
-	widths  []int
-	short   bool
-	pending map[uint64]auditRecord
+	out           io.Writer
+	unprintedRows [][]string // the rows that are not printed yet
+	// the widths of the columns, over all rows so far, so that with --follow later rows stand under the headings
+	widths            []int
+	shortenReferences bool
+	pending           map[uint64]auditRecord
 }
 
-func (p *tailPrinter) header() {
+func (p *tailPrinter) addHeader() {
 	p.addRow("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "NOTE")
 }
 
 func (p *tailPrinter) addRow(cells ...string) {
-	p.rows = append(p.rows, cells)
+	p.unprintedRows = append(p.unprintedRows, cells)
 	for i, c := range cells {
 		if i == len(p.widths) {
 			p.widths = append(p.widths, 0)
@@ -158,40 +159,41 @@ func (p *tailPrinter) addRow(cells ...string) {
 	}
 }
 
-// flush prints the rows, without spaces at the ends of lines.
+// flush prints the collected rows, without spaces at the ends of lines.
 func (p *tailPrinter) flush() error {
 	var out strings.Builder
-	for _, cells := range p.rows {
+	for _, cells := range p.unprintedRows {
 		line := ""
 		for i, c := range cells {
 			line += fmt.Sprintf("%-*s", p.widths[i]+2, c)
 		}
 		out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	p.rows = nil
+	p.unprintedRows = nil
 	_, err := io.WriteString(p.out, out.String())
 	return err
 }
 
-func (p *tailPrinter) add(e auditRecord) {
+func (p *tailPrinter) addRecord(e auditRecord) {
 	switch {
 	case e.Kind == audit.KindDecision && e.Verdict == "allow":
 		p.pending[e.Seq] = e
 	case e.Kind == audit.KindDecision:
-		p.decision(e, "", strings.TrimSpace(e.SQLState+" "+e.Reason))
+		p.addDecision(e, "", strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindOutcome:
 		d, ok := p.pending[e.Decision]
 		if !ok {
-			return // the outcome of a refusal, or of a decision before the first printed line
+			return // the line is the outcome of a refusal, or of a decision before the first printed line
 		}
 		delete(p.pending, e.Decision)
 		note := ""
 		if e.SQLState != "00000" {
 			note = e.SQLState
 		}
-		p.decision(d, strconv.FormatInt(e.Rows, 10), note)
+		p.addDecision(d, strconv.FormatInt(e.Rows, 10), note)
 	case e.Kind == audit.KindSession:
-		p.addRow(localTime(e.Time), e.Agent, "", "session "+e.Event, "", "", "", strings.TrimSpace(e.SQLState+" "+e.Reason))
+		p.addRow(formatLocalTime(e.Time), e.Agent, "", "session "+e.Event, "", "", "",
+			strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindCall:
 		about := "everybody"
 		if !e.Everybody {
@@ -201,15 +203,15 @@ func (p *tailPrinter) add(e auditRecord) {
 		if e.Outcome != audit.Done {
 			verdict = e.Outcome
 		}
-		p.addRow(localTime(e.Time), p.personText(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
+		p.addRow(formatLocalTime(e.Time), p.personText(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
 	case e.Kind == audit.KindObservation:
-		p.addRow(localTime(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
+		p.addRow(formatLocalTime(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
 	default:
-		p.addRow(localTime(e.Time), "", "", e.Kind, "", "", "", e.Cause)
+		p.addRow(formatLocalTime(e.Time), "", "", e.Kind, "", "", "", e.Cause)
 	}
 }
 
-// flushPending prints the decisions without an outcome.
+// flushPending prints the decisions that have no outcome yet.
 func (p *tailPrinter) flushPending() {
 	var seqs []uint64
 	for seq := range p.pending {
@@ -217,23 +219,24 @@ func (p *tailPrinter) flushPending() {
 	}
 	slices.Sort(seqs)
 	for _, seq := range seqs {
-		p.decision(p.pending[seq], "?", "no outcome yet")
+		p.addDecision(p.pending[seq], "?", "no outcome yet")
 	}
 }
 
-func (p *tailPrinter) decision(e auditRecord, rows, note string) {
+func (p *tailPrinter) addDecision(e auditRecord, rows, note string) {
 	var tables []string
 	for _, t := range e.Tables {
 		if !slices.Contains(tables, t.Name) {
 			tables = append(tables, t.Name)
 		}
 	}
-	p.addRow(localTime(e.Time), e.Agent, p.personText(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
+	p.addRow(formatLocalTime(e.Time), e.Agent, p.personText(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict,
+		rows, note)
 }
 
-// personText prints a reference, shortened if so asked, or another name as it is.
+// personText returns a reference, shortened if the user asked for that, or another name unchanged.
 func (p *tailPrinter) personText(name string) string {
-	if ref, ok := strings.CutPrefix(name, "ref:"); ok && p.short && len(ref) > 8 {
+	if ref, ok := strings.CutPrefix(name, "ref:"); ok && p.shortenReferences && len(ref) > 8 {
 		return ref[:8]
 	}
 	return name
@@ -247,4 +250,4 @@ func (p *tailPrinter) personsText(names []string) string {
 	return strings.Join(short, " ")
 }
 
-func localTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+func formatLocalTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

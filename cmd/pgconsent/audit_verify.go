@@ -35,7 +35,7 @@ that are printed.`
 // auditResult is the result of verifying one log.
 type auditResult struct {
 	Folder   string   `json:"folder,omitempty"`
-	Database string   `json:"database,omitempty"` // set where the records are in a database
+	Database string   `json:"database,omitempty"` // the database that holds the records; "": they are in a folder
 	Chain    string   `json:"chain,omitempty"`
 	Records  uint64   `json:"records"`
 	Segments int      `json:"segments"`
@@ -44,7 +44,7 @@ type auditResult struct {
 	LastHash string   `json:"last_hash,omitempty"`
 	Anchored uint64   `json:"anchored,omitempty"`
 	Broken   string   `json:"broken,omitempty"`
-	Unproved []string `json:"unproved,omitempty"` // checks that could not be made
+	Unproved []string `json:"unproved,omitempty"` // the checks that could not be made
 	Notes    []string `json:"notes,omitempty"`
 
 	name string
@@ -62,7 +62,7 @@ type registryResult struct {
 }
 
 func (v auditVerifyCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 		}
 	}
 	if s.jsonOutput {
-		err = s.print(map[string]any{"sound": sound, "audit": files, "reports": reports, "registries": registries})
+		err = s.printJSON(map[string]any{"sound": sound, "audit": files, "reports": reports, "registries": registries})
 	} else {
 		err = s.printVerified(files, reports, registries)
 	}
@@ -103,7 +103,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 
 func (f *auditResult) ok() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
 
-// verifyLog verifies the log of statements, or that of reports; it returns nil if there is none.
+// verifyLog verifies the log of statements, or the log of reports; the result is nil if there is no such log.
 func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string) (*auditResult, error) {
 	if c.Audit.Mode == string(audit.Off) {
 		return nil, nil
@@ -129,10 +129,10 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 	})
 	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments,
 		report.FirstSeq, report.LastSeq, report.LastHash, report.Anchored
-	var broken *audit.ChainError
+	var chainError *audit.ChainError
 	switch {
-	case errors.As(err, &broken):
-		out.Broken = broken.Error()
+	case errors.As(err, &chainError):
+		out.Broken = chainError.Error()
 	case errors.Is(err, fs.ErrNotExist) && len(against.Heads) > 0:
 		out.Broken = fmt.Sprintf("the folder is gone, and record %d had been written", against.Heads[0].Seq)
 	case err != nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completeWord is the argument by which a shell asks what may come next.
+// completeWord is the first argument by which a shell asks for words that may come next.
 const completeWord = "__complete"
 
 type completionCmd struct {
@@ -66,22 +66,22 @@ complete -c pgconsent -n 'count (__pgconsent_complete) >/dev/null' -f -a '(__pgc
 `,
 }
 
-// candidate is a word that may come next on a command line.
+// candidate is a word that may come next on a command line, with its help text.
 type candidate struct{ word, help string }
 
-// printCandidates answers a shell: the last of the words is the one that is being written.
+// printCandidates prints the words that may come next. The last of words is the one that the user is typing.
 func printCandidates(s streams, words []string) int {
 	parser, err := kong.New(&commands{}, kong.Name("pgconsent"))
 	if err != nil {
 		return exitError
 	}
-	for _, c := range candidates(parser.Model.Node, words) {
+	for _, c := range findCandidates(parser.Model.Node, words) {
 		fmt.Fprintf(s.out, "%s\t%s\n", c.word, c.help)
 	}
 	return exitOK
 }
 
-func candidates(root *kong.Node, words []string) []candidate {
+func findCandidates(root *kong.Node, words []string) []candidate {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -90,19 +90,19 @@ func candidates(root *kong.Node, words []string) []candidate {
 	}
 	current := words[len(words)-1]
 	node, positional, onlyPositional := root, 0, false
-	var valueOf *kong.Flag
+	var flagBeforeValue *kong.Flag
 	for _, w := range words[:len(words)-1] {
 		switch {
-		case valueOf != nil && w == "=": // bash makes words of --flag=value
-		case valueOf != nil:
-			valueOf = nil
+		case flagBeforeValue != nil && w == "=": // bash splits --flag=value into words
+		case flagBeforeValue != nil:
+			flagBeforeValue = nil
 		case onlyPositional:
 			positional++
 		case w == "--":
 			onlyPositional = true
 		case len(w) > 1 && w[0] == '-':
 			if f := flagOf(node, w); f != nil && !f.IsBool() && !strings.Contains(w, "=") {
-				valueOf = f
+				flagBeforeValue = f
 			}
 		default:
 			at := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
@@ -113,41 +113,41 @@ func candidates(root *kong.Node, words []string) []candidate {
 			node, positional = node.Children[at], 0
 		}
 	}
-	var all []candidate
+	var candidates []candidate
 	name, _, assigned := strings.Cut(current, "=")
 	switch {
-	case valueOf != nil:
+	case flagBeforeValue != nil:
 		if current == "=" {
 			current = ""
 		}
-		all = values(valueOf.Value, "")
+		candidates = valueCandidates(flagBeforeValue.Value, "")
 	case onlyPositional:
 	case assigned:
 		if f := flagOf(node, name); f != nil {
-			all = values(f.Value, name+"=")
+			candidates = valueCandidates(f.Value, name+"=")
 		}
 	case strings.HasPrefix(current, "-"):
 		for n := node; n != nil; n = n.Parent {
 			for _, f := range n.Flags {
 				if !f.Hidden {
-					all = append(all, candidate{"--" + f.Name, f.Help})
+					candidates = append(candidates, candidate{"--" + f.Name, f.Help})
 				}
 			}
 		}
 	default:
 		for _, n := range node.Children {
 			if !n.Hidden {
-				all = append(all, candidate{n.Name, n.Help})
+				candidates = append(candidates, candidate{n.Name, n.Help})
 			}
 		}
 		if positional < len(node.Positional) {
-			all = append(all, values(node.Positional[positional], "")...)
+			candidates = append(candidates, valueCandidates(node.Positional[positional], "")...)
 		}
 	}
-	return slices.DeleteFunc(all, func(c candidate) bool { return !strings.HasPrefix(c.word, current) })
+	return slices.DeleteFunc(candidates, func(c candidate) bool { return !strings.HasPrefix(c.word, current) })
 }
 
-// flagOf returns the flag that a word names, of a command or of those above it.
+// flagOf returns the flag that a word names, of a command or of the commands above it.
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	name, _, _ := strings.Cut(word, "=")
 	for n := node; n != nil; n = n.Parent {
@@ -160,8 +160,8 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// values returns the values that a flag or an argument can have, if its definition lists them.
-func values(v *kong.Value, before string) []candidate {
+// valueCandidates returns the values that a flag or an argument may have, if its definition lists them.
+func valueCandidates(v *kong.Value, before string) []candidate {
 	var out []candidate
 	if v.Enum != "" {
 		for _, word := range v.EnumSlice() {

@@ -82,7 +82,7 @@ type reasonFlags struct {
 	Request  string `placeholder:"KEY" help:"A key of your choice: the same change with the same key is done once."`
 }
 
-func (w reasonFlags) fill(c *consent.Command) {
+func (w reasonFlags) fillCommand(c *consent.Command) {
 	c.Reason, c.Evidence, c.Request, c.Via = w.Reason, w.Evidence, w.Request, "cli"
 	c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	if w.Guardian != "" {
@@ -90,9 +90,9 @@ func (w reasonFlags) fill(c *consent.Command) {
 	}
 }
 
-// registry opens the consent registry of one database.
-func (s *session) registry(database string) (*registry.Registry, error) {
-	c, err := s.load()
+// openRegistry opens the consent registry of a database.
+func (s *session) openRegistry(database string) (*registry.Registry, error) {
+	c, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func (s *session) registry(database string) (*registry.Registry, error) {
 	return serve.Registry(c, database)
 }
 
-// change makes one change and prints the result.
-func (s *session) change(database string, c consent.Command) error {
-	r, err := s.registry(database)
+// makeChange makes a change in the registry and prints the result.
+func (s *session) makeChange(database string, c consent.Command) error {
+	r, err := s.openRegistry(database)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *session) change(database string, c consent.Command) error {
 		fmt.Fprintf(s.err, "pgconsent: it is done, but %v\n", out.Tampered)
 	}
 	if s.jsonOutput {
-		return s.print(newChangeJSON(out))
+		return s.printJSON(newChangeJSON(out))
 	}
 	line := "nothing is recorded"
 	if out.Consent.State != "" {
@@ -143,7 +143,7 @@ func (s *session) change(database string, c consent.Command) error {
 	return err
 }
 
-// describeConsent says in a line what a consent is at that time.
+// describeConsent describes in a line the state of a consent at a time.
 func describeConsent(c consent.Consent, at time.Time) string {
 	line := string(c.StateAt(at))
 	if c.Stream != "" && c.State != consent.Requested {
@@ -169,7 +169,7 @@ func describeConsent(c consent.Consent, at time.Time) string {
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// consentJSON is a consent in JSON output. Times that are not set are null.
+// consentJSON is a consent in JSON output. A time that is not set is null.
 type consentJSON struct {
 	Subject    string     `json:"subject"`
 	Grantee    string     `json:"grantee"`
@@ -219,7 +219,7 @@ func newConsentJSON(c consent.Consent, at time.Time) consentJSON {
 // changeJSON is the result of a change in JSON output.
 type changeJSON struct {
 	*consentJSON
-	Record   int64     `json:"record"` // 0: nothing was changed
+	Record   int64     `json:"record"` // the number of the record; 0: nothing was changed
 	At       time.Time `json:"at"`
 	Repeated bool      `json:"repeated"`
 }

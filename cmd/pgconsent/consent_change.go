@@ -43,8 +43,8 @@ func (g consentGrantCmd) Run(s *session) error {
 		Purposes: g.Purpose, For: g.For,
 		Grantee: g.Grantee, Scope: g.Scope,
 	}
-	g.fill(&c)
-	return s.change(g.Database, c)
+	g.fillCommand(&c)
+	return s.makeChange(g.Database, c)
 }
 
 type consentRevokeCmd struct {
@@ -76,7 +76,7 @@ func (r consentRevokeCmd) Run(s *session) error {
 		}
 		c.Do = consent.Erase
 	}
-	r.fill(&c)
+	r.fillCommand(&c)
 	if r.Controller != "" {
 		if r.Guardian != "" {
 			return usageError{errors.New("--controller and --guardian do not go together: either the controller revokes or a guardian withdraws")}
@@ -86,7 +86,7 @@ func (r consentRevokeCmd) Run(s *session) error {
 	if r.Erase {
 		return s.erase(r.Database, c)
 	}
-	return s.change(r.Database, c)
+	return s.makeChange(r.Database, c)
 }
 
 type consentRefuseCmd struct {
@@ -101,8 +101,8 @@ func (r consentRefuseCmd) Run(s *session) error {
 		return err
 	}
 	c := consent.Command{Do: consent.Refuse, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
-	r.fill(&c)
-	return s.change(r.Database, c)
+	r.fillCommand(&c)
+	return s.makeChange(r.Database, c)
 }
 
 type consentUpgradeCmd struct {
@@ -126,8 +126,8 @@ func (u consentUpgradeCmd) Run(s *session) error {
 		return err
 	}
 	c := consent.Command{Do: consent.Upgrade, Subject: id, Categories: u.Category}
-	u.fill(&c)
-	return s.change(u.Database, c)
+	u.fillCommand(&c)
+	return s.makeChange(u.Database, c)
 }
 
 type consentDecideCmd struct {
@@ -148,10 +148,10 @@ agent must belong to this database and be able to log in.
 }
 
 func (d consentDecideCmd) Run(s *session) error {
-	if err := s.decides(d.Database, d.Agent); err != nil {
+	if err := s.requireDecider(d.Database, d.Agent); err != nil {
 		return err
 	}
-	return s.change(d.Database, consent.Command{
+	return s.makeChange(d.Database, consent.Command{
 		Do: consent.DecidePartnership, Subject: d.ID, Decision: consent.Decision(strings.ToUpper(d.Decision)),
 		By: consent.Party{Role: consent.RoleAgent, ID: d.Agent}, Via: "cli", Reason: d.Reason, Request: d.Request,
 	})
@@ -159,12 +159,12 @@ func (d consentDecideCmd) Run(s *session) error {
 
 // requireDecider refuses an agent that could not decide over HTTP or MCP: a record must not name a decider who does not
 // exist.
-func (s *session) decides(database, name string) error {
-	c, err := s.load()
+func (s *session) requireDecider(database, name string) error {
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
-	agent, err := agentOf(c, name)
+	agent, err := findAgent(c, name)
 	if err != nil {
 		return err
 	}
@@ -202,8 +202,8 @@ func (d consentDegradeCmd) Run(s *session) error {
 		return err
 	}
 	c := consent.Command{Do: consent.Degrade, Subject: id, Stream: consent.Stream(strings.ToUpper(d.To))}
-	d.fill(&c)
-	return s.change(d.Database, c)
+	d.fillCommand(&c)
+	return s.makeChange(d.Database, c)
 }
 
 type consentInteractionCmd struct{ subjectFlags }
@@ -220,7 +220,7 @@ func (i consentInteractionCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.change(i.Database, consent.Command{Do: consent.Interact, Subject: id,
+	return s.makeChange(i.Database, consent.Command{Do: consent.Interact, Subject: id,
 		By: consent.Party{Role: consent.RoleApplication}, Via: "cli"})
 }
 
@@ -237,18 +237,18 @@ type consentGuardianAddCmd struct {
 	Evidence   string `placeholder:"TEXT" help:"What proves it. Sealed in the record."`
 }
 
-func (g consentGuardianAddCmd) Run(s *session) error { return g.run(s, consent.Appoint) }
+func (g consentGuardianAddCmd) Run(s *session) error { return g.changeGuardian(s, consent.Appoint) }
 
 type consentGuardianRemoveCmd struct{ consentGuardianAddCmd }
 
-func (g consentGuardianRemoveCmd) Run(s *session) error { return g.run(s, consent.Dismiss) }
+func (g consentGuardianRemoveCmd) Run(s *session) error { return g.changeGuardian(s, consent.Dismiss) }
 
-func (g consentGuardianAddCmd) run(s *session, do consent.Action) error {
+func (g consentGuardianAddCmd) changeGuardian(s *session, do consent.Action) error {
 	id, err := g.subject()
 	if err != nil {
 		return err
 	}
-	r, err := s.registry(g.Database)
+	r, err := s.openRegistry(g.Database)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (g consentGuardianAddCmd) run(s *session, do consent.Action) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint,
+		return s.printJSON(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint,
 			"record": out.Number})
 	}
 	line := fmt.Sprintf("%s speaks for %s", g.Guardian, id)
@@ -299,7 +299,7 @@ func (e consentEraseCmd) Run(s *session) error {
 		return usageError{errors.New("an erasure cannot be undone: add --yes")}
 	}
 	c := consent.Command{Do: consent.Erase, Subject: id}
-	e.fill(&c)
+	e.fillCommand(&c)
 	if e.Controller != "" {
 		c.By = consent.Party{Role: consent.RoleController, ID: e.Controller}
 	}
@@ -307,7 +307,7 @@ func (e consentEraseCmd) Run(s *session) error {
 }
 
 func (s *session) erase(database string, c consent.Command) error {
-	r, err := s.registry(database)
+	r, err := s.openRegistry(database)
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (s *session) erase(database string, c consent.Command) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"erased": true, "record": out.Number, "at": out.At.UTC()})
+		return s.printJSON(map[string]any{"erased": true, "record": out.Number, "at": out.At.UTC()})
 	}
 	_, err = fmt.Fprintf(s.out, "erased; record %d\n", out.Number)
 	return err

@@ -31,7 +31,7 @@ of its own: add the key, copy the file, and run the command on each machine; the
   pgconsent consent rotate-key --retire`
 }
 
-// rekeyResult is what was done, or would be done, in one database.
+// rekeyResult says what was done, or would be done, in one database.
 type rekeyResult struct {
 	Database string `json:"database"`
 	registry.OlderKeyUse
@@ -41,7 +41,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	if k.Add && k.Retire {
 		return usageError{errors.New("--add begins and --retire ends: choose one")}
 	}
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	case k.Add:
 		return k.add(s, path, file)
 	case k.Retire:
-		return k.retire(s, path, file, all)
+		return k.retireKeys(s, path, file, all)
 	}
 	begins := file.Next == 0 && len(file.Older) == 0
 	if !k.DryRun {
@@ -99,7 +99,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 		done = append(done, rekeyResult{names[i], o})
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"key": key, "dry_run": k.DryRun, "databases": done})
+		return s.printJSON(map[string]any{"key": key, "dry_run": k.DryRun, "databases": done})
 	}
 	for _, d := range done {
 		what := "%s: the keys of %d people are wrapped with key %d, %d records have a code under it\n"
@@ -132,7 +132,7 @@ func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile)
 		}
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"key": file.Newest, "next": next, "dry_run": k.DryRun})
+		return s.printJSON(map[string]any{"key": file.Newest, "next": next, "dry_run": k.DryRun})
 	}
 	if k.DryRun {
 		fmt.Fprintf(s.out, "key %d would be added to %s\n", next, path)
@@ -143,7 +143,8 @@ func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile)
 	return nil
 }
 
-func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFile, all []*registry.Registry) error {
+func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.KeyFile,
+	all []*registry.Registry) error {
 	err := error(nil)
 	if k.DryRun {
 		for _, r := range all {
@@ -158,35 +159,35 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 	} else {
 		err = registry.Retire(s.ctx, path, all)
 	}
-	var used *registry.InUseError
-	if errors.As(err, &used) {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "%v", used).
+	var inUseError *registry.InUseError
+	if errors.As(err, &inUseError) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "%v", inUseError).
 			WithHint("Run pgconsent consent rotate-key first: it goes on where it was.")
 	}
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"key": file.Newest, "retired": file.Older, "dry_run": k.DryRun})
+		return s.printJSON(map[string]any{"key": file.Newest, "retired": file.Older, "dry_run": k.DryRun})
 	}
-	var gone []string
+	var removedKeys []string
 	for _, n := range file.Older {
-		gone = append(gone, fmt.Sprint(n))
+		removedKeys = append(removedKeys, fmt.Sprint(n))
 	}
 	switch {
-	case len(gone) == 0:
+	case len(removedKeys) == 0:
 		fmt.Fprintf(s.out, "%s has no older key\n", path)
 	case k.DryRun:
-		fmt.Fprintf(s.out, "nothing needs key %s: it would be taken out of %s\n", strings.Join(gone, ", "), path)
+		fmt.Fprintf(s.out, "nothing needs key %s: it would be taken out of %s\n", strings.Join(removedKeys, ", "), path)
 	default:
 		fmt.Fprintf(s.out,
 			"key %s is not in the key file any more. Backups of the database from before need it: keep it with "+
-				"them, or let both go\n", strings.Join(gone, ", "))
+				"them, or let both go\n", strings.Join(removedKeys, ", "))
 	}
 	return nil
 }
 
-// counterProgress returns a callback that shows a count of progress on a terminal.
+// counterProgress returns a callback that shows on a terminal how many things are done.
 func (s *session) counterProgress(what string) func(done, of int) {
 	if !isTerminal(s.err) {
 		return nil
@@ -196,6 +197,6 @@ func (s *session) counterProgress(what string) func(done, of int) {
 		if done == of {
 			end = "\n"
 		}
-		fmt.Fprintf(s.err, "\r%s %s %s", what, doneOf(done, of), end)
+		fmt.Fprintf(s.err, "\r%s %s %s", what, formatDoneOf(done, of), end)
 	}
 }

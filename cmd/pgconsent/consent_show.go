@@ -19,7 +19,7 @@ is shown as expired, whether that is recorded or not. Exit code 1 if there is no
   pgconsent consent status ada --json`
 }
 
-// statusJSON is a consent with its last record, in JSON output.
+// statusJSON is a consent with the time of its last record, in JSON output.
 type statusJSON struct {
 	consentJSON
 	Record       int64     `json:"record"`
@@ -32,7 +32,7 @@ func (c consentStatusCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.registry(c.Database)
+	r, err := s.openRegistry(c.Database)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c consentStatusCmd) Run(s *session) error {
 		out[i] = statusJSON{newConsentJSON(rec.Consent, now), rec.Number, string(rec.Event), rec.At}
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	for i, rec := range records {
@@ -108,7 +108,7 @@ func (consentHistoryCmd) Help() string {
   pgconsent consent history ada --json`
 }
 
-// recordJSON is a record in JSON output.
+// recordJSON is a record of the registry in JSON output.
 type recordJSON struct {
 	Record int64     `json:"record"`
 	At     time.Time `json:"at"`
@@ -127,7 +127,7 @@ func (h consentHistoryCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.registry(h.Database)
+	r, err := s.openRegistry(h.Database)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (h consentHistoryCmd) Run(s *session) error {
 			out[i] = recordJSON{rec.Number, rec.At, string(rec.Event), newConsentJSON(rec.Consent, rec.At), rec.Grantor, rec.By,
 				rec.Via, rec.Guardian, rec.Reason, rec.Evidence}
 		}
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "record\tat\tevent\tconsent after it\tby\treason")
@@ -152,20 +152,20 @@ func (h consentHistoryCmd) Run(s *session) error {
 			by += " " + rec.By.ID
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, formatTime(rec.At), rec.Event,
-			describeConsent(rec.Consent, rec.At), by, oneLine(rec.Reason))
+			describeConsent(rec.Consent, rec.At), by, joinLines(rec.Reason))
 	}
 	return w.Flush()
 }
 
-// oneLine folds a text, which anybody may have written, onto one line of a table.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// joinLines joins the lines of a text, which anybody may have written, for one line of a table.
+func joinLines(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 type consentPendingCmd struct {
 	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
 }
 
 func (p consentPendingCmd) Run(s *session) error {
-	r, err := s.registry(p.Database)
+	r, err := s.openRegistry(p.Database)
 	if err != nil {
 		return err
 	}
@@ -175,16 +175,16 @@ func (p consentPendingCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		type question struct {
+		type pendingQuestion struct {
 			Subject    string    `json:"subject"`
 			Categories []string  `json:"categories"`
 			DueAt      time.Time `json:"due_at"`
 		}
-		out := []question{}
+		out := []pendingQuestion{}
 		for _, q := range questions {
-			out = append(out, question{q.Subject, q.Categories, q.DueAt.UTC()})
+			out = append(out, pendingQuestion{q.Subject, q.Categories, q.DueAt.UTC()})
 		}
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	if len(questions) == 0 {
 		_, err := fmt.Fprintln(s.out, "nothing is asked for")

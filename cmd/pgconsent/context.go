@@ -52,7 +52,7 @@ func (c contextEnterCmd) Run(s *session) error {
 	if err := c.call(s, "POST", "/v1/contexts/enter", nil, body, &out); err != nil {
 		return err
 	}
-	if err := remember(s, c.apiClient, out.Context); err != nil {
+	if err := rememberContext(s, c.apiClient, out.Context); err != nil {
 		return err
 	}
 	return printEnteredContext(s, out)
@@ -60,7 +60,7 @@ func (c contextEnterCmd) Run(s *session) error {
 
 func printEnteredContext(s *session, c api.EnteredContext) error {
 	if s.jsonOutput {
-		return s.print(c)
+		return s.printJSON(c)
 	}
 	if c.Created {
 		fmt.Fprintf(s.out, "%s is made.\n", c.Context)
@@ -123,16 +123,16 @@ func (c contextCreateCmd) Run(s *session) error {
 type contextListCmd struct{ apiClient }
 
 func (c contextListCmd) Run(s *session) error {
-	list, err := c.contexts(s, "")
+	list, err := c.fetchContexts(s, "")
 	if err != nil {
 		return err
 	}
-	in, err := current(s, c.apiClient, "")
+	in, err := currentContext(s, c.apiClient, "")
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"contexts": list, "current": in})
+		return s.printJSON(map[string]any{"contexts": list, "current": in})
 	}
 	for _, one := range list {
 		printContext(s, one)
@@ -146,7 +146,7 @@ func (c contextListCmd) Run(s *session) error {
 	return nil
 }
 
-func (f apiClient) contexts(s *session, name string) ([]api.PrivacyContext, error) {
+func (f apiClient) fetchContexts(s *session, name string) ([]api.PrivacyContext, error) {
 	var out struct {
 		Contexts []api.PrivacyContext `json:"contexts"`
 	}
@@ -167,27 +167,27 @@ func (c contextShowCmd) Run(s *session) error {
 	name := c.Name
 	if name == "" {
 		var err error
-		if name, err = current(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT")); err != nil {
+		if name, err = currentContext(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT")); err != nil {
 			return err
 		}
 	}
 	if name == "" {
 		if s.jsonOutput {
-			return s.print(map[string]any{"contexts": []api.PrivacyContext{}, "current": ""})
+			return s.printJSON(map[string]any{"contexts": []api.PrivacyContext{}, "current": ""})
 		}
 		fmt.Fprintln(s.out, "You are in no context: pgconsent context enter NAME.")
 		return nil
 	}
-	list, err := c.contexts(s, name)
+	list, err := c.fetchContexts(s, name)
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		in, err := current(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT"))
+		in, err := currentContext(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT"))
 		if err != nil {
 			return err
 		}
-		return s.print(map[string]any{"contexts": list, "current": in})
+		return s.printJSON(map[string]any{"contexts": list, "current": in})
 	}
 	for _, one := range list {
 		printContext(s, one)
@@ -198,11 +198,11 @@ func (c contextShowCmd) Run(s *session) error {
 type contextLeaveCmd struct{ apiClient }
 
 func (c contextLeaveCmd) Run(s *session) error {
-	if err := remember(s, c.apiClient, ""); err != nil {
+	if err := rememberContext(s, c.apiClient, ""); err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"current": ""})
+		return s.printJSON(map[string]any{"current": ""})
 	}
 	fmt.Fprintln(s.out, "You are in no context.")
 	return nil
@@ -234,22 +234,22 @@ func readContexts(path string) (map[string]string, error) {
 }
 
 func (f apiClient) contextKey(s *session) (string, error) {
-	to, err := f.open(s)
+	to, err := f.resolve(s)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte("pgconsent context\x00" + to.base + "\x00" + to.token))
+	sum := sha256.Sum256([]byte("pgconsent context\x00" + to.baseURL + "\x00" + to.token))
 	return fmt.Sprintf("%x", sum[:16]), nil
 }
 
-// current returns the given context, else the one chosen with context enter.
-func current(s *session, f apiClient, given string) (string, error) {
+// currentContext returns the given context, or else the one that the user entered with "context enter".
+func currentContext(s *session, f apiClient, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	path, err := contextsFile()
 	if err != nil {
-		return "", nil // no file can be named, and so none was entered
+		return "", nil // no place for the file is known, so no context was entered
 	}
 	all, err := readContexts(path)
 	if err != nil {
@@ -259,8 +259,8 @@ func current(s *session, f apiClient, given string) (string, error) {
 	return all[whose], err
 }
 
-// remember notes which context was entered; "" is none.
-func remember(s *session, f apiClient, name string) error {
+// rememberContext notes which context the user has entered; "": none.
+func rememberContext(s *session, f apiClient, name string) error {
 	path, err := contextsFile()
 	if err != nil {
 		return err
@@ -285,7 +285,7 @@ func remember(s *session, f apiClient, name string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(path), ".contexts-*") // 0600
+	next, err := os.CreateTemp(filepath.Dir(path), ".contexts-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return err
 	}

@@ -21,31 +21,31 @@ import (
 
 // target is a configured database with a connection to it.
 type target struct {
-	name     string
-	config   *config.Database
-	conn     *pgx.Conn
-	autoPath bool // enforcement: auto
-	agents   map[string]*config.Agent
-	claims   []string // names of the attributes that come from tokens
+	name            string
+	config          *config.Database
+	conn            *pgx.Conn
+	autoPath        bool // the configuration has enforcement: auto
+	agentsByName    map[string]*config.Agent
+	tokenAttributes []string // the names of the attributes that come from tokens
 }
 
-// claimedAttributes returns the names of the attributes that the tokens of agents with auth: jwt provide.
-func claimedAttributes(c *config.Config) []string {
+// attributesFromTokens returns the names of the attributes that tokens provide, of agents with auth: jwt.
+func attributesFromTokens(c *config.Config) []string {
 	if c.JWT == nil {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(c.JWT.Claims.Attributes))
 }
 
-// login is the role as which a command connects.
-type login int
+// loginRole says as which role a command connects.
+type loginRole int
 
 const (
-	asMigrate login = iota
+	asMigrate loginRole = iota
 	asControl
 )
 
-// chooseDatabases returns the databases that a command works on: the named one, or all.
+// chooseDatabases returns the names of the databases on which a command works: the named one, or all.
 func chooseDatabases(c *config.Config, name string) ([]string, error) {
 	all := slices.Sorted(maps.Keys(c.Databases))
 	if name == "" {
@@ -58,8 +58,8 @@ func chooseDatabases(c *config.Config, name string) ([]string, error) {
 	return []string{name}, nil
 }
 
-// eachDatabase connects to the chosen databases one after the other and calls f.
-func (s *session) eachDatabase(c *config.Config, name string, as login, f func(t target) error) error {
+// forEachDatabase connects to the chosen databases one after the other, and calls f for each.
+func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f func(t target) error) error {
 	names, err := chooseDatabases(c, name)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *session) eachDatabase(c *config.Config, name string, as login, f func(t
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
 		if err := s.withConnection(c, db, role, secret, func(conn *pgx.Conn) error {
-			return f(target{n, db, conn, c.Enforcement == config.Auto, c.Agents, claimedAttributes(c)})
+			return f(target{n, db, conn, c.Enforcement == config.Auto, c.Agents, attributesFromTokens(c)})
 		}); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
@@ -105,7 +105,7 @@ type compiledPolicy struct {
 	plan     *rls.Plan
 }
 
-// compile compiles the policy for what pgconsent migrate would install.
+// compile compiles the policy as pgconsent migrate would install it.
 func (s *session) compile(t target) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *session) compile(t target) (compiledPolicy, error) {
 	return t.compile(snap)
 }
 
-// compileServed compiles the policy for what agents are served: columns that were added since pgconsent migrate are
-// left out, unless the policy names one.
+// compileServed compiles the policy as agents are served: columns that were added since pgconsent migrate are left out,
+// unless the policy names them.
 func (s *session) compileServed(t target) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {

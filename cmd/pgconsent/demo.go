@@ -23,7 +23,7 @@ type demoCmd struct {
 	Tour     tourMode `help:"Play a guided session, then serve; --tour=only exits after it."`
 }
 
-// tourMode is "", "yes" or "only": a flag with an optional value.
+// tourMode is the value of --tour: "", "yes" or "only".
 type tourMode string
 
 // IsBool implements kong.BoolMapperValue.
@@ -104,16 +104,16 @@ func (d demoCmd) Run(s *session) error {
 		stopped = true
 		return run.Stop()
 	}
-	defer func() { _ = stop() }() // the first error is reported
+	defer func() { _ = stop() }() // the first error is reported, not this one
 	if s.jsonOutput {
-		if err := s.print(run.Access); err != nil {
+		if err := s.printJSON(run.Access); err != nil {
 			return err
 		}
 	} else {
-		s.welcome(w, run)
+		s.printWelcome(w, run)
 	}
 	if d.Tour != "" {
-		failed := run.Tour(s.ctx, s.out, s.terminal)
+		failed := run.Tour(s.ctx, s.out, s.stdoutIsTerminal)
 		if d.Tour == "only" || failed != nil {
 			return errors.Join(failed, stop())
 		}
@@ -128,7 +128,7 @@ func (d demoCmd) Run(s *session) error {
 	return errors.Join(failed, stop())
 }
 
-func (s *session) welcome(w *world.World, run *demo.Running) {
+func (s *session) printWelcome(w *world.World, run *demo.Running) {
 	bold := func(text string) string { return s.paint("1", text) }
 	fmt.Fprintf(s.out, "\n%s %s\n\n", bold(w.Name+":"), w.Title)
 	width := len("owner")

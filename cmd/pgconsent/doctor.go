@@ -30,23 +30,23 @@ keeps searches from their indexes; it changes no exit code.
   pgconsent doctor --json | jq '.[] | select(.severity == "unsafe")'`
 }
 
-// databaseFinding is a finding with the database it is about; "": it is about all of them.
+// databaseFinding is a finding with the database that it is about; "": it is about all databases.
 type databaseFinding struct {
 	Database string `json:"database"`
 	doctor.Finding
 }
 
 func (d doctorCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
 	reports := []databaseFinding{}
-	err = s.eachDatabase(c, d.Database, asControl, func(t target) error {
+	err = s.forEachDatabase(c, d.Database, asControl, func(t target) error {
 		built, err := s.compileServed(t)
-		var misfits policy.Errors
-		if errors.As(err, &misfits) {
-			for _, m := range misfits {
+		var policyProblems policy.Errors
+		if errors.As(err, &policyProblems) {
+			for _, m := range policyProblems {
 				reports = append(reports, databaseFinding{t.name, doctor.Finding{ID: "policy", Severity: doctor.Unsafe, What: m.Error(),
 					Fix: "Correct the policy or the database, and run pgconsent doctor again: the other checks could not be made."}})
 			}
@@ -63,17 +63,17 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		missing, err := missingIndexes(t, built)
+		missing, err := findMissingIndexes(t, built)
 		if err != nil {
 			return err
 		}
 		found = append(found, missing...)
-		failing, err := failingCalls(s.ctx, t, built)
+		failing, err := findFailingCalls(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
 		found = append(found, failing...)
-		worth, err := worthMaterializing(s.ctx, t, built)
+		worth, err := findWorthMaterializing(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (d doctorCmd) Run(s *session) error {
 			return s.ctx.Err()
 		}
 		if err != nil {
-			// The findings so far may be the cause.
+			// The findings so far may be the cause of the error.
 			tried = append(tried, doctor.Finding{
 				ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + errorText(err),
 				Fix: "Correct the findings above, if there are any; upstream, roles and secrets of the " +
@@ -111,7 +111,7 @@ func (d doctorCmd) Run(s *session) error {
 		}
 	}
 	if s.jsonOutput {
-		if err := s.print(reports); err != nil {
+		if err := s.printJSON(reports); err != nil {
 			return err
 		}
 	} else {
@@ -132,8 +132,8 @@ func (d doctorCmd) Run(s *session) error {
 	return nil
 }
 
-// missingIndexes reports the indexes that policy check suggests. Without them the policy is enforced, but slower.
-func missingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error) {
+// findMissingIndexes reports the indexes that policy check suggests. Without them the policy is enforced more slowly.
+func findMissingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -152,21 +152,21 @@ func missingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error) {
 	return found, nil
 }
 
-// failingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
-// "permission denied". The policy is enforced all the same.
-func failingCalls(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
+// findFailingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
+// "permission denied". The policy is enforced nevertheless.
+func findFailingCalls(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
 	}
-	var around policy.LintContext
-	if around.FunctionUses, err = pgcatalog.Used(ctx, t.conn); err != nil {
+	var lintContext policy.LintContext
+	if lintContext.FunctionUses, err = pgcatalog.Used(ctx, t.conn); err != nil {
 		return nil, err
 	}
-	if around.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
+	if lintContext.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
 		return nil, err
 	}
-	warnings, err := policy.FailingCalls(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
+	warnings, err := policy.FailingCalls(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +182,10 @@ func failingCalls(ctx context.Context, t target, built compiledPolicy) ([]doctor
 	return found, nil
 }
 
-// worthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement: both
-// the predicate in the statement's text reads the subjects whatever is materialized, so that nothing is reported.
-func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
+// findWorthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement:
+// both, the predicate in the statement's text reads the subjects even if the answer is materialized, so nothing is
+// reported.
+func findWorthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
 	if !t.autoPath {
 		return nil, nil
 	}
@@ -195,7 +196,7 @@ func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]
 	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(built.policy))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return nil, nil // pgconsent migrate has not run, which another check reports
+		return nil, nil // pgconsent migrate has not run yet, which another check reports
 	}
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]
 	return found, nil
 }
 
-// tryLogins logs in as clients would, and as the agents' role.
+// tryLogins logs in as clients would, and as the agents' role, and reports what fails.
 func (doctorCmd) tryLogins(s *session, c *config.Config, t target, subject doctor.Target) ([]doctor.Finding, error) {
 	secure, err := c.Upstream.ClientTLS()
 	if err != nil {
@@ -265,7 +266,7 @@ func (s *session) printFindings(reports []databaseFinding) {
 }
 
 func (s *session) paint(colour, text string) string {
-	if !s.terminal {
+	if !s.stdoutIsTerminal {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"

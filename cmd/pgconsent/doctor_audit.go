@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// freeSegments and freeDays are the free space that doctor wants on a disk: enough for this many segments, and for
-	// this many days at the rate so far.
+	// freeSegments and freeDays say how much space must be free on the disk of a log: enough for so many segments, and for
+	// so many days at the rate of the records so far.
 	freeSegments = 4
 	freeDays     = 7
 	// minFreeBytes is the free space below which doctor reports a disk as full. Audit records fill it within minutes.
 	minFreeBytes = 1 << 20
-	// maxAnchorLag is how many records the anchor may be behind while serve writes.
+	// maxAnchorLag is the largest number of records by which the anchor may be behind while serve writes.
 	maxAnchorLag = 10000
 )
 
@@ -49,16 +49,16 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 			"there is no audit: nobody can tell afterwards what agents have read")
 		return u.found
 	case c.Audit.Sink == config.SinkDatabase:
-		u.database()
+		u.checkDatabase()
 	default:
-		u.folder(c.Audit.File)
-		u.room(c.Audit)
+		u.checkFolder(c.Audit.File)
+		u.checkFreeSpace(c.Audit)
 	}
-	key := u.key()
-	ends, sound := u.chain(c.Audit, key, "the audit")
-	u.chain(c.Audit.Reports(), key, "the log of reports about persons")
-	if reports := c.Audit.Reports().File; c.Audit.Sink != config.SinkDatabase && exists(reports) {
-		u.folder(reports)
+	key := u.loadKey()
+	ends, sound := u.checkChain(c.Audit, key, "the audit")
+	u.checkChain(c.Audit.Reports(), key, "the log of reports about persons")
+	if reports := c.Audit.Reports().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
+		u.checkFolder(reports)
 	}
 	if sound && len(u.found) == 0 {
 		if ends.Records == 0 {
@@ -71,16 +71,16 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	return u.found
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// folder checks who can read and change the files of a log, and whether this user can write them.
-func (u *auditCheck) folder(folder string) {
-	info, err := os.Stat(folder)
+// checkFolder checks who can read and change the files of a log, and whether this user can write them.
+func (u *auditCheck) checkFolder(checkFolder string) {
+	info, err := os.Stat(checkFolder)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // serve makes it
+	case errors.Is(err, fs.ErrNotExist): // serve creates the folder
 		return
 	case err != nil:
 		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
@@ -88,14 +88,14 @@ func (u *auditCheck) folder(folder string) {
 		return
 	case !info.IsDir():
 		u.add(doctor.Unsafe, "audit.file must be a folder: name another one.",
-			"%s is not a folder: serve cannot write records there", folder)
+			"%s is not a folder: serve cannot write records there", checkFolder)
 		return
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		u.add(doctor.Warning, "chmod 700 "+folder,
-			"others than the owner can get into %s, which has records of who read what (mode %04o)", folder, mode)
+		u.add(doctor.Warning, "chmod 700 "+checkFolder,
+			"others than the owner can get into %s, which has records of who read what (mode %04o)", checkFolder, mode)
 	}
-	files, err := os.ReadDir(folder)
+	files, err := os.ReadDir(checkFolder)
 	if err != nil {
 		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
 			"the folder of the audit cannot be read: %v", err)
@@ -103,23 +103,23 @@ func (u *auditCheck) folder(folder string) {
 	}
 	for _, file := range files {
 		if info, err := file.Info(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			u.add(doctor.Warning, "chmod 600 "+folder+"/*", "others than the owner can read or write %s (mode %04o)",
-				filepath.Join(folder, file.Name()), info.Mode().Perm())
+			u.add(doctor.Warning, "chmod 600 "+checkFolder+"/*", "others than the owner can read or write %s (mode %04o)",
+				filepath.Join(checkFolder, file.Name()), info.Mode().Perm())
 			break
 		}
 	}
-	const writes = 2 // W_OK
-	if err := syscall.Access(folder, writes); err != nil {
+	const writeAccess = 2 // the mode W_OK of access(2)
+	if err := syscall.Access(checkFolder, writeAccess); err != nil {
 		u.add(doctor.Unsafe,
 			"Make it writable for the user that serve runs as; or run pgconsent doctor as that user, if it is.",
-			"records cannot be written to %s: %v", folder, err)
+			"records cannot be written to %s: %v", checkFolder, err)
 	}
 }
 
-// room checks the free space of the disk.
-func (u *auditCheck) room(a config.Audit) {
+// checkFreeSpace checks the free space of the disk.
+func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	at := a.File
-	for !exists(at) && filepath.Dir(at) != at {
+	for !fileExists(at) && filepath.Dir(at) != at {
 		at = filepath.Dir(at)
 	}
 	var disk syscall.Statfs_t
@@ -129,7 +129,7 @@ func (u *auditCheck) room(a config.Audit) {
 		return
 	}
 	free := int64(disk.Bavail) * int64(disk.Bsize)
-	const more = "Make room, or keep the records on a larger disk (audit.file), or set audit.retention: without " +
+	const roomHint = "Make room, or keep the records on a larger disk (audit.file), or set audit.retention: without " +
 		"room agents are refused."
 	segment, _, _ := a.Sizes()
 	switch {
@@ -137,36 +137,36 @@ func (u *auditCheck) room(a config.Audit) {
 		u.add(doctor.Unsafe, "Remove files, or keep the records on another disk (audit.file).",
 			"the disk of the audit has room for %d files more", disk.Ffree)
 	case free < minFreeBytes:
-		u.add(doctor.Unsafe, more, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
+		u.add(doctor.Unsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
 	case free < freeSegments*segment:
-		u.add(doctor.Warning, more,
+		u.add(doctor.Warning, roomHint,
 			"the disk of the audit has %s left for %s, which is less than %d segments (audit.rotate.size)",
 			bytesText(free), a.File, freeSegments)
 	default:
-		u.rate(a, free, more)
+		u.checkFillRate(a, free, roomHint)
 	}
 }
 
-// rate estimates from the records so far when the disk will be full.
-func (u *auditCheck) rate(a config.Audit, free int64, fix string) {
-	var written int64
+// checkFillRate estimates when the disk will be full, from the rate of the records so far.
+func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
+	var writtenBytes int64
 	segments, err := audit.Folder(a.File).Segments()
 	if err != nil {
 		return
 	}
 	for _, n := range segments {
-		written += audit.Folder(a.File).Size(n)
+		writtenBytes += audit.Folder(a.File).Size(n)
 	}
 	ends, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.Head{})
 	span := ends.Newest.Sub(ends.Oldest)
 	_, _, keeps := a.Sizes()
 	if err != nil || span < 24*time.Hour || keeps > 0 && span > keeps {
-		return // with a retention that has begun to remove records, the log does not grow any more
+		return // if expired records are removed already, the log does not grow any more
 	}
-	if days := float64(free) / (float64(written) / span.Hours() * 24); days < freeDays {
+	if days := float64(free) / (float64(writtenBytes) / span.Hours() * 24); days < freeDays {
 		u.add(doctor.Warning, fix,
 			"at the rate until now the disk of the audit is full in %.1f days: %s are left, %s a day are written",
-			days, bytesText(free), bytesText(int64(float64(written)/span.Hours()*24)))
+			days, bytesText(free), bytesText(int64(float64(writtenBytes)/span.Hours()*24)))
 	}
 }
 
@@ -182,8 +182,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// database checks whether the database takes a record.
-func (u *auditCheck) database() {
+// checkDatabase checks whether the database accepts a record.
+func (u *auditCheck) checkDatabase() {
 	a := u.c.Audit
 	if err := serve.TryAudit(u.ctx, u.c, a); err != nil {
 		u.add(doctor.Unsafe,
@@ -204,8 +204,8 @@ func (u *auditCheck) database() {
 	}
 }
 
-// key loads the key of the records.
-func (u *auditCheck) key() audit.Key {
+// loadKey loads the key of the records.
+func (u *auditCheck) loadKey() audit.Key {
 	key, err := audit.LoadKey(u.c.Audit.Key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		u.add(doctor.Unsafe, "serve does not start with it. Put back what was there, with mode 0600.", "%v", err)
@@ -213,14 +213,14 @@ func (u *auditCheck) key() audit.Key {
 	return key
 }
 
-// chain checks the oldest and the newest records of a chain.
-func (u *auditCheck) chain(a config.Audit, key audit.Key, what string) (ends audit.Ends, sound bool) {
-	const verify = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
+// checkChain checks the oldest and the newest records of a chain.
+func (u *auditCheck) checkChain(a config.Audit, key audit.Key, what string) (ends audit.Ends, sound bool) {
+	const brokenChainFix = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
 	before := len(u.found)
 	anchored, err := audit.ReadAnchor(a.Anchor, key)
 	unanchored := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !unanchored {
-		u.add(doctor.Unsafe, verify, "%v", err)
+		u.add(doctor.Unsafe, brokenChainFix, "%v", err)
 	}
 	if info, err := os.Stat(a.Anchor); err == nil && info.Mode().Perm()&0o022 != 0 {
 		u.add(doctor.Warning, "chmod 600 "+a.Anchor, "others than the owner can write the anchor %s (mode %04o)",
@@ -233,9 +233,10 @@ func (u *auditCheck) chain(a config.Audit, key audit.Key, what string) (ends aud
 	var broken *audit.ChainError
 	switch {
 	case errors.As(err, &broken):
-		u.add(doctor.Unsafe, verify, "%s is not as it was written, and serve does not go on with it: %v", what, broken)
+		u.add(doctor.Unsafe, brokenChainFix, "%s is not as it was written, and serve does not go on with it: %v", what,
+			broken)
 		return ends, false
-	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // reported already
+	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // the error was reported already
 		return ends, false
 	case err != nil:
 		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", what, errorText(err))
@@ -243,7 +244,7 @@ func (u *auditCheck) chain(a config.Audit, key audit.Key, what string) (ends aud
 	case ends.Records == 0:
 		return ends, len(u.found) == before
 	}
-	if key.ID() == "" && !exists(a.Key) {
+	if key.ID() == "" && !fileExists(a.Key) {
 		u.add(doctor.Unsafe, "Put the key back: serve does not make another one for records that need it.",
 			"the key %s of %s is missing", a.Key, what)
 	}
@@ -256,8 +257,7 @@ func (u *auditCheck) chain(a config.Audit, key audit.Key, what string) (ends aud
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", what,
 			anchored.Seq, ends.Head.Seq)
 	}
-	// The records of the first segment are older than the second segment; serve checks them once an hour, while it
-	// writes.
+	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
 	if _, _, keeps := a.Sizes(); keeps > 0 {
 		oldest := ends.SecondSegment
 		if a.Sink == config.SinkDatabase {

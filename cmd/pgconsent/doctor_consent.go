@@ -66,7 +66,7 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 	return out
 }
 
-// checkSweeper reports what the sweeper should have done by now.
+// checkSweeper reports rows with which the sweeper should be done by now.
 func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	found func(doctor.Severity, string, string, ...any)) {
 	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
@@ -89,7 +89,7 @@ func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	}
 }
 
-// hintOr returns the hint of an error, or another if it has none.
+// hintOr returns the hint of an error, or the other text if the error has no hint.
 func hintOr(err error, otherwise string) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Hint != "" {

@@ -49,10 +49,10 @@ anything is handed out. Exit code 1 if nothing is known of the person, or if a l
 }
 
 func (d dsarCmd) Run(s *session) error {
-	if err := d.validate(s); err != nil {
+	if err := d.validateFlags(s); err != nil {
 		return err
 	}
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (d dsarCmd) Run(s *session) error {
 		return err
 	}
 	var report *dsar.Report
-	if err := s.eachDatabase(c, names[0], asMigrate, func(t target) (err error) {
-		report, err = d.make(s, c, t)
+	if err := s.forEachDatabase(c, names[0], asMigrate, func(t target) (err error) {
+		report, err = d.assembleReport(s, c, t)
 		return err
 	}); err != nil {
 		var named consent.Named
@@ -77,7 +77,7 @@ func (d dsarCmd) Run(s *session) error {
 		}
 		return err
 	}
-	if err := d.deliver(s, report); err != nil {
+	if err := d.writeReport(s, report); err != nil {
 		return err
 	}
 	intact := true
@@ -95,7 +95,7 @@ func (d dsarCmd) Run(s *session) error {
 	return nil
 }
 
-func (d *dsarCmd) validate(s *session) error {
+func (d *dsarCmd) validateFlags(s *session) error {
 	switch {
 	case d.Retrievals < 0:
 		return usageError{errors.New("--retrievals takes a number, or 0 for all")}
@@ -129,8 +129,8 @@ func (d *dsarCmd) validate(s *session) error {
 	return nil
 }
 
-// make assembles the report, and records that it was asked for.
-func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, error) {
+// assembleReport assembles the report, and records that the report was asked for.
+func (d dsarCmd) assembleReport(s *session, c *config.Config, t target) (*dsar.Report, error) {
 	built, err := s.compile(t)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, err
 		Subject: d.Subject, By: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data, Retrievals: d.Retrievals})
 }
 
-// readProgress reports from time to time how much of a folder was read.
+// readProgress returns a callback that shows from time to time how much of a folder was read.
 func (s *session) readProgress(what string) func(done, total int64) {
 	begin := time.Now()
 	last := begin
@@ -161,8 +161,8 @@ func (s *session) readProgress(what string) func(done, total int64) {
 	}
 }
 
-// deliver writes the report to a file or to stdout.
-func (d dsarCmd) deliver(s *session, r *dsar.Report) error {
+// writeReport writes the report to a file or to stdout.
+func (d dsarCmd) writeReport(s *session, r *dsar.Report) error {
 	write := r.JSON
 	if d.Format == "html" {
 		write = r.HTML
@@ -171,25 +171,25 @@ func (d dsarCmd) deliver(s *session, r *dsar.Report) error {
 		if d.Format != "" {
 			return write(s.out)
 		}
-		return summary(s.out, r)
+		return printSummary(s.out, r)
 	}
-	if err := writeFile(d.Out, write); err != nil {
+	if err := writePrivateFile(d.Out, write); err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"out": d.Out, "format": d.Format, "consent_active": r.Active,
+		return s.printJSON(map[string]any{"out": d.Out, "format": d.Format, "consent_active": r.Active,
 			"exact": r.Retrievals.Exact, "possible": r.Retrievals.Possible, "record": r.Record})
 	}
-	if err := summary(s.out, r); err != nil {
+	if err := printSummary(s.out, r); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(s.out, "\nwritten to %s\n", d.Out)
 	return err
 }
 
-// writeFile writes a file that only its owner can read, as a whole or not at all.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".pgconsent-*") // mode 0600
+// writePrivateFile writes a file that only its owner can read, completely or not at all.
+func writePrivateFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".pgconsent-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
@@ -206,10 +206,10 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// summary prints the report in a few lines.
-func summary(out io.Writer, r *dsar.Report) error {
+// printSummary prints a summary of the report, in a few lines.
+func printSummary(out io.Writer, r *dsar.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, oneLine(value)) }
+	line := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, joinLines(value)) }
 	line("subject", r.Subject)
 	line("controller", or(r.Controller.Name, "not recorded"))
 	line("consent", r.ConsentState)

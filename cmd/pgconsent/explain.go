@@ -34,7 +34,7 @@ for the DBA, since it prints rules. Exit code 1 if the statement is refused.
   pgconsent explain --as mentor --set stage=2 --json < report.sql`
 }
 
-// explainJSON is the answer in JSON output.
+// explainJSON is the answer of the command explain in JSON output.
 type explainJSON struct {
 	Agent      string            `json:"agent"`
 	Database   string            `json:"database"`
@@ -69,19 +69,19 @@ type rulesJSON struct {
 }
 
 func (e explainCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
-	agent, err := agentOf(c, e.As)
+	agent, err := findAgent(c, e.As)
 	if err != nil {
 		return err
 	}
-	text, err := s.statement(e.SQL)
+	text, err := s.readStatement(e.SQL)
 	if err != nil {
 		return err
 	}
-	return s.eachDatabase(c, agent.Database, asControl, func(t target) error {
+	return s.forEachDatabase(c, agent.Database, asControl, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
@@ -90,14 +90,14 @@ func (e explainCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		rewriter, err := s.rewriter(t, built)
+		rewriter, err := s.newRewriter(t, built)
 		if err != nil {
 			return err
 		}
 		answer := explainStatement(rewriter, built.policy, text, values)
 		answer.Agent, answer.Database = e.As, t.name
 		if s.jsonOutput {
-			err = s.print(answer)
+			err = s.printJSON(answer)
 		} else {
 			s.printExplanation(answer)
 		}
@@ -108,8 +108,9 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// attributeValues returns the values that contracts are evaluated with: the agent's attributes, those that the database
-// derives from them and from the settings, and on top the given ones.
+// attributeValues returns the values of attributes with which contracts are evaluated: the agent's own attributes, the
+// attributes that the database derives from them and from the settings, and the given values, which override the
+// others.
 func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
 	sets []string) (map[string]string, error) {
 	given, claims := map[string]string{}, map[string]string{}
@@ -167,7 +168,7 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 	return values, nil
 }
 
-// explainStatement decides about a text as a session of the agent would, and collects the reasons.
+// explainStatement decides about a text as a session of the agent would, and collects the reasons for the decision.
 func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values map[string]string) explainJSON {
 	answer := explainJSON{Attributes: values}
 	result, refused := r.Rewrite(text, false)
@@ -201,14 +202,14 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 	for _, a := range result.Accesses {
 		if t, ok := p.Table(a.Relation); ok && !seen[a.Relation] {
 			seen[a.Relation] = true
-			answer.Tables = append(answer.Tables, rulesJSON{Table: a.Relation.String(), Rules: rulesOf(t)})
+			answer.Tables = append(answer.Tables, rulesJSON{Table: a.Relation.String(), Rules: describeRules(t)})
 		}
 	}
 	return answer
 }
 
-// rulesOf lists the blocks of a table's rule, contracts included, with their places in the policy.
-func rulesOf(t *policy.Table) []string {
+// describeRules lists the blocks of a table's rule, with those that contracts add, and their places in the policy.
+func describeRules(t *policy.Table) []string {
 	var out []string
 	if t.Rule != nil {
 		for _, rule := range t.Rule.Leaves() {
@@ -221,7 +222,7 @@ func rulesOf(t *policy.Table) []string {
 	return out
 }
 
-// printExplanation prints for people.
+// printExplanation prints the answer for people.
 func (s *session) printExplanation(a explainJSON) {
 	for i, statement := range a.Statements {
 		if len(a.Statements) > 1 {
@@ -248,7 +249,8 @@ func (s *session) printExplanation(a explainJSON) {
 			case columns == "":
 				columns = "none"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, dash(access.Object), dash(access.Vessel), access.Source, key, columns)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, orDash(access.Object), orDash(access.Vessel), access.Source, key,
+				columns)
 		}
 		_ = w.Flush()
 		for _, d := range statement.Contracts {
@@ -294,7 +296,7 @@ func (s *session) printExplanation(a explainJSON) {
 	}
 }
 
-func dash(s string) string {
+func orDash(s string) string {
 	if s == "" {
 		return "-"
 	}

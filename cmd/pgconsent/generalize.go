@@ -37,7 +37,7 @@ This asks a running pgconsent serve, as whom the token is of. The policy decides
 }
 
 func (g generalizeCmd) Run(s *session) error {
-	in, err := current(s, g.apiClient, g.MemoryContext)
+	in, err := currentContext(s, g.apiClient, g.MemoryContext)
 	if err != nil {
 		return err
 	}
@@ -54,18 +54,18 @@ func (g generalizeCmd) Run(s *session) error {
 	}
 	var out api.GeneralizeAnswer
 	if err := g.call(s, "POST", "/v1/generalize", nil, body, &out); err != nil {
-		var refused *apiError
-		if errors.As(err, &refused) && refused.report != nil {
+		var refusal *apiError
+		if errors.As(err, &refusal) && refusal.report != nil {
 			if s.jsonOutput {
-				_ = s.print(api.GeneralizeAnswer{Report: *refused.report})
+				_ = s.printJSON(api.GeneralizeAnswer{Report: *refusal.report})
 			} else {
-				printFindings(s, *refused.report)
+				printFindings(s, *refusal.report)
 			}
 		}
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	switch {
 	case out.Memory == nil:
@@ -82,7 +82,7 @@ func (g generalizeCmd) Run(s *session) error {
 	return nil
 }
 
-// printFindings prints what the checks found.
+// printFindings prints the findings of the checks.
 func printFindings(s *session, r api.GeneralizeReport) {
 	for _, f := range r.Findings {
 		what := f.Message

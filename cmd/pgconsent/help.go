@@ -45,15 +45,15 @@ func (manCmd) Run(s *session) error {
 	return err
 }
 
-// manPage is the manual page of the program.
+// manPage returns the manual page of the program.
 func manPage(root *kong.Node) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, ".TH PGCONSENT 1 \"\" \"pgconsent %s\"\n", roff(release))
+	fmt.Fprintf(&out, ".TH PGCONSENT 1 \"\" \"pgconsent %s\"\n", roffText(release))
 	out.WriteString(".SH NAME\npgconsent \\- row\\-level consent in front of PostgreSQL\n")
 	out.WriteString(".SH SYNOPSIS\n.B pgconsent\n.I command\n[flags]\n.SH DESCRIPTION\n")
-	manText(&out, strings.TrimPrefix(description, "pgconsent: "))
+	writeManText(&out, strings.TrimPrefix(description, "pgconsent: "))
 	out.WriteString(".SH FLAGS OF EVERY COMMAND\n")
-	manFlags(&out, root)
+	writeManFlags(&out, root)
 	out.WriteString(".SH COMMANDS\n")
 	var walk func(node *kong.Node, path string)
 	walk = func(node *kong.Node, path string) {
@@ -62,15 +62,15 @@ func manPage(root *kong.Node) string {
 				continue
 			}
 			name := path + " " + child.Name
-			fmt.Fprintf(&out, ".SS %s\n%s\n", roff(name), roff(child.Help))
+			fmt.Fprintf(&out, ".SS %s\n%s\n", roffText(name), roffText(child.Help))
 			if child.Leaf() {
-				fmt.Fprintf(&out, ".PP\n.nf\n%s\n.fi\n", roff("pgconsent "+child.Summary()))
+				fmt.Fprintf(&out, ".PP\n.nf\n%s\n.fi\n", roffText("pgconsent "+child.Summary()))
 			}
 			if child.Detail != "" {
 				out.WriteString(".PP\n")
-				manText(&out, child.Detail)
+				writeManText(&out, child.Detail)
 			}
-			manFlags(&out, child)
+			writeManFlags(&out, child)
 			walk(child, name)
 		}
 	}
@@ -86,33 +86,33 @@ func manPage(root *kong.Node) string {
 	return out.String()
 }
 
-// manText writes paragraphs; those that are indented as they are.
-func manText(out *strings.Builder, text string) {
+// writeManText writes paragraphs of a manual page. Indented paragraphs keep their lines.
+func writeManText(out *strings.Builder, text string) {
 	for i, p := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
 		if i > 0 {
 			out.WriteString(".PP\n")
 		}
 		if strings.HasPrefix(p, "  ") {
-			fmt.Fprintf(out, ".nf\n%s\n.fi\n", roff(p))
+			fmt.Fprintf(out, ".nf\n%s\n.fi\n", roffText(p))
 		} else {
-			fmt.Fprintln(out, roff(p))
+			fmt.Fprintln(out, roffText(p))
 		}
 	}
 }
 
-// manFlags writes the arguments and flags that are a command's own.
-func manFlags(out *strings.Builder, node *kong.Node) {
+// writeManFlags writes the arguments and flags that belong to a command itself, not to the commands above it.
+func writeManFlags(out *strings.Builder, node *kong.Node) {
 	for _, a := range node.Positional {
-		fmt.Fprintf(out, ".TP\n.I %s\n%s\n", roff(a.Summary()), roff(a.Help))
+		fmt.Fprintf(out, ".TP\n.I %s\n%s\n", roffText(a.Summary()), roffText(a.Help))
 	}
 	for _, f := range node.Flags {
 		if !f.Hidden {
-			fmt.Fprintf(out, ".TP\n.B %s\n%s\n", roff(flagName(f)), roff(flagHelp(f)))
+			fmt.Fprintf(out, ".TP\n.B %s\n%s\n", roffText(flagName(f)), roffText(flagHelp(f)))
 		}
 	}
 }
 
-// flagName is how a flag is written.
+// flagName returns the way in which a flag is written.
 func flagName(f *kong.Flag) string {
 	name := "--" + f.Name
 	if f.Tag.Negatable != "" {
@@ -127,7 +127,7 @@ func flagName(f *kong.Flag) string {
 	return name
 }
 
-// flagHelp is what a flag does.
+// flagHelp returns the help text of a flag.
 func flagHelp(f *kong.Flag) string {
 	if len(f.Envs) > 0 && !strings.Contains(f.Help, "$"+f.Envs[0]) {
 		return f.Help + " The environment: " + strings.Join(f.Envs, ", ") + "."
@@ -135,11 +135,11 @@ func flagHelp(f *kong.Flag) string {
 	return f.Help
 }
 
-// controlLine matches the beginnings of lines that would be read as requests.
+// controlLine matches the beginnings of lines that the formatter would read as its own requests.
 var controlLine = regexp.MustCompile(`(?m)^(\.)`)
 
-// roff is text as it stands in a manual page, in ASCII.
-func roff(text string) string {
+// roffText returns a text as it is written in a manual page, in ASCII.
+func roffText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	var out strings.Builder
 	for _, r := range text {

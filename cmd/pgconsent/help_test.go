@@ -137,11 +137,11 @@ func TestHelpOfCommand(t *testing.T) {
 func TestTailStaysAligned(t *testing.T) {
 	var out bytes.Buffer
 	p := &tailPrinter{out: &out, pending: map[uint64]auditRecord{}}
-	p.header()
+	p.addHeader()
 	for _, agent := range []string{"a long name é", "b"} {
 		e := auditRecord{Kind: audit.KindDecision}
 		e.Agent, e.Tag, e.Verdict, e.SQLState = agent, "SELECT", "deny", "42501"
-		p.add(e)
+		p.addRecord(e)
 		if err := p.flush(); err != nil {
 			t.Fatal(err)
 		}

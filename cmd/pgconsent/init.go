@@ -38,7 +38,7 @@ database, and no file is overwritten.
   pgconsent init --dsn "$DATABASE_URL" --dir /etc/pgconsent --json`
 }
 
-// initResult is what init did, in JSON output.
+// initResult says what init has done, in JSON output.
 type initResult struct {
 	Files []string `json:"files"`
 	*starter.Proposal
@@ -70,11 +70,11 @@ func (c initCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	proposal, text, err := propose(snap, policies, server.Database)
+	proposal, text, err := proposePolicy(snap, policies, server.Database)
 	if err != nil {
 		return err
 	}
-	server.Owners = owners(snap, proposal, server.Role)
+	server.Owners = tableOwners(snap, proposal, server.Role)
 	files := map[string]string{"policy.yaml": text, "pgconsent.yaml": proposal.Configuration(server)}
 	for _, name := range []string{"agent.pw", "control.pw"} {
 		files[name] = newPassword()
@@ -101,7 +101,7 @@ func (c initCmd) Run(s *session) error {
 		"pgconsent serve" + flag,
 	}
 	if s.jsonOutput {
-		return s.print(initResult{written, proposal, next})
+		return s.printJSON(initResult{written, proposal, next})
 	}
 	for _, name := range written {
 		fmt.Fprintf(s.out, "wrote %s\n", name)
@@ -114,7 +114,7 @@ func (c initCmd) Run(s *session) error {
 	return nil
 }
 
-// readServer asks the server how it was reached, for the configuration.
+// readServer asks the server about the connection, for the configuration.
 func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
 	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
 		Role: parsed.User, Password: parsed.Password != ""}
@@ -124,15 +124,15 @@ func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (st
 			server.TLS = "require"
 		}
 	}
-	var secure bool
+	var usesTLS bool
 	if err := conn.QueryRow(ctx, `SELECT pg_catalog.current_database(), pg_catalog.current_schemas(false)::text[],
 		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false),
 		pg_catalog.to_regnamespace('pgconsent') IS NULL AND EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname IN ($1, $2))`,
 		migrations.DefaultAgentRole, migrations.DefaultControlRole).
-		Scan(&server.Database, &server.Path, &secure, &server.Others); err != nil {
+		Scan(&server.Database, &server.Path, &usesTLS, &server.Others); err != nil {
 		return server, fmt.Errorf("ask the server who it is: %w", err)
 	}
-	if !secure { // sslmode=prefer falls back to no TLS
+	if !usesTLS { // with sslmode=prefer the connection may have no TLS
 		server.TLS = "disable"
 	}
 	server.Path = slices.DeleteFunc(server.Path, func(schema string) bool {
@@ -144,8 +144,8 @@ func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (st
 	return server, nil
 }
 
-// readRowPolicies reads the row policies that say what may be read. A name of a table without its schema is one that the
-// search path finds.
+// readRowPolicies reads the row policies that say which rows may be read. In them, a table's name without a schema
+// means the table that the search path finds.
 func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, error) {
 	rows, err := conn.Query(ctx, `SELECT p.schemaname::text, p.tablename::text, p.policyname::text, p.permissive = 'PERMISSIVE',
 		p.roles::text[], COALESCE(p.qual, '') FROM pg_catalog.pg_policies AS p WHERE p.cmd IN ('ALL', 'SELECT') ORDER BY 1, 2, 3`)
@@ -162,8 +162,9 @@ func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, 
 	return out, nil
 }
 
-// propose makes proposals until the policy compiles: a table whose rule does not compile is denied, with the reason.
-func propose(snap *catalog.Snapshot, policies []starter.RowPolicy, database string) (*starter.Proposal, string, error) {
+// proposePolicy makes proposals until one compiles: a table whose rule does not compile is denied, with the reason.
+func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, database string) (*starter.Proposal, string,
+	error) {
 	rejected := map[string]string{}
 	for range 1 + len(snap.Relations()) {
 		proposal := starter.Propose(snap, policies, rejected)
@@ -188,8 +189,8 @@ func propose(snap *catalog.Snapshot, policies []starter.RowPolicy, database stri
 	return nil, "", errors.New("no proposal compiles")
 }
 
-// owners returns the roles that own the tables, the role of the DSN first.
-func owners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
+// tableOwners returns the roles that own the tables, beginning with the role of the DSN.
+func tableOwners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
 	found := map[string]bool{}
 	for _, t := range p.Tables {
 		found[t.Relation.Owner] = true
@@ -200,11 +201,11 @@ func owners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
 
 func newPassword() string {
 	b := make([]byte, 24)
-	_, _ = rand.Read(b) // never fails
+	_, _ = rand.Read(b) // rand.Read never fails
 	return base64.RawURLEncoding.EncodeToString(b) + "\n"
 }
 
-// writeNewFiles writes all files or none, and overwrites nothing.
+// writeNewFiles writes all files or none, and overwrites no file.
 func writeNewFiles(dir string, files map[string]string) (written []string, err error) {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {

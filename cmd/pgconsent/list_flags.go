@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// listFlags are the flags that take several ids: --access human:sean si:bella_agent.
+// listFlags are the flags that take several ids, as in --access human:sean si:bella_agent.
 var listFlags = []string{"--subject", "--access", "--consent", "--participants", "--access-grants"}
 
-// idPattern matches an argument that is taken for one more id of such a flag, and not for the next argument.
+// idPattern matches an argument that counts as a further id of a list flag, and not as the next argument.
 var idPattern = regexp.MustCompile(`^[\pL\pN_.]+:[^\s"'` + "`" + `\\,;()\[\]{}<>$]+$`)
 
-// expandListFlags repeats the flag before each further id, in the commands about memories and contexts.
+// expandListFlags repeats a list flag before each further id, for the commands about memories and contexts.
 func expandListFlags(args []string) []string {
 	if !slices.ContainsFunc(args, func(a string) bool { return a == "privacy" || a == "context" || a == "generalize" }) {
 		return args
@@ -25,7 +25,7 @@ func expandListFlags(args []string) []string {
 		switch {
 		case slices.Contains(listFlags, a):
 			flag, first = a, true
-		case flag != "" && first: // its own value
+		case flag != "" && first: // the first argument after the flag is its value
 			first = false
 		case flag != "" && (idPattern.MatchString(a) || a == "*"):
 			out = append(out, flag)

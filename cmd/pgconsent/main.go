@@ -27,7 +27,7 @@ func main() {
 	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// The exit codes. Command doctor ends with exitUnknown if a check could not be made.
+// The exit codes of the program. Command doctor ends with exitUnknown if a check could not be made.
 const (
 	exitOK      = 0
 	exitError   = 1
@@ -35,12 +35,13 @@ const (
 	exitUnknown = 3
 )
 
+// streams are the standard streams of a run of the program.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// commands is the whole command line.
+// commands is the whole command line: the commands with their flags.
 type commands struct {
 	globalFlags
 
@@ -82,11 +83,11 @@ type globalFlags struct {
 // session is the environment of one run of the program: its streams, flags and logger.
 type session struct {
 	streams
-	ctx        context.Context
-	jsonOutput bool
-	terminal   bool // stdout is one
-	cli        *commands
-	log        *slog.Logger
+	ctx              context.Context
+	jsonOutput       bool
+	stdoutIsTerminal bool // stdout is a terminal
+	cli              *commands
+	log              *slog.Logger
 }
 
 // usageError ends the program with exit code 2.
@@ -102,7 +103,7 @@ var errUnknown = errors.New("")
 
 func run(args []string, s streams) (code int) {
 	var cli commands
-	s.out, s.err = onTerminal(s.out), onTerminal(s.err)
+	s.out, s.err = newTerminalWriter(s.out), newTerminalWriter(s.err)
 	exited := -1
 	parser, err := kong.New(&cli,
 		kong.Name("pgconsent"),
@@ -115,7 +116,7 @@ func run(args []string, s streams) (code int) {
 		fmt.Fprintln(s.err, "pgconsent:", err)
 		return exitError
 	}
-	// Help ends the program from inside the parser.
+	// the parser's Help ends the program with a panic
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(exitNow); !ok {
@@ -128,7 +129,7 @@ func run(args []string, s streams) (code int) {
 		args = []string{"--help"}
 	}
 	for i, a := range args {
-		if !utf8.ValidString(a) { // the parser would make something else of it
+		if !utf8.ValidString(a) { // the parser would replace bytes that are no UTF-8
 			fmt.Fprintf(s.err, "pgconsent: argument %d is not UTF-8 text\n", i+1)
 			return exitUsage
 		}
@@ -147,29 +148,29 @@ func run(args []string, s streams) (code int) {
 			strings.TrimSpace("pgconsent "+selectedCommand(parsed, err)), more)
 		return exitUsage
 	}
-	if name := emptyFlag(parsed); name != "" {
+	if name := findEmptyFlag(parsed); name != "" {
 		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
 		return exitUsage
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	sess := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
-	sess.log = sess.logger()
+	sess := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, stdoutIsTerminal: isTerminal(s.out), cli: &cli}
+	sess.log = sess.newLogger()
 	if err := parsed.Run(sess); err != nil {
 		return sess.printError(err)
 	}
 	return exitOK
 }
 
-// mayBeEmpty are the flags whose value may be empty.
-var mayBeEmpty = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
+// flagsThatMayBeEmpty are the names of the flags that may have an empty value.
+var flagsThatMayBeEmpty = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
 
-// emptyFlag returns a flag that was given with an empty value, as by a script whose variable is not set. Taken for left
-// out, an empty grantee would mean everybody, and an empty scope everything.
-func emptyFlag(parsed *kong.Context) string {
+// findEmptyFlag returns a flag that was given an empty value, for example by a script with an unset variable. If such a
+// flag counted as left out, an empty grantee would mean everybody, and an empty scope everything.
+func findEmptyFlag(parsed *kong.Context) string {
 	given := map[*kong.Flag]int{}
 	for _, p := range parsed.Path {
-		if p.Flag == nil || slices.Contains(mayBeEmpty, p.Flag.Name) {
+		if p.Flag == nil || slices.Contains(flagsThatMayBeEmpty, p.Flag.Name) {
 			continue
 		}
 		given[p.Flag]++
@@ -178,7 +179,7 @@ func emptyFlag(parsed *kong.Context) string {
 			if p.Flag.Target.String() == "" {
 				return p.Flag.Name
 			}
-		case reflect.Slice: // each time has at least one value
+		case reflect.Slice: // a list flag that was given has at least one value
 			if p.Flag.Target.Len() < given[p.Flag] {
 				return p.Flag.Name
 			}
@@ -187,6 +188,7 @@ func emptyFlag(parsed *kong.Context) string {
 	return ""
 }
 
+// exitNow is the value of a panic that ends the program with an exit code.
 type exitNow struct{}
 
 const description = `pgconsent: agents connect with a normal PostgreSQL DSN and see only what people have consented to; ` +
@@ -206,7 +208,7 @@ Beside your own database:
   pgconsent doctor              can the database enforce the policy?
   pgconsent serve               run the sidecar`
 
-// selectedCommand returns the command that the command line named, after an error.
+// selectedCommand returns the command that the command line named, for use after an error.
 func selectedCommand(_ *kong.Context, err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
@@ -260,14 +262,14 @@ func (s *session) printError(err error) int {
 	return code
 }
 
-// print writes JSON for programs.
-func (s *session) print(v any) error {
+// printJSON writes a value as JSON, for programs.
+func (s *session) printJSON(v any) error {
 	e := json.NewEncoder(s.out)
-	e.SetEscapeHTML(false) // SQL is full of < and >
+	e.SetEscapeHTML(false) // SQL is full of the characters < and >
 	return e.Encode(v)
 }
 
-// errorText is an error for people: without SQLSTATE where the error is about a configuration.
+// errorText returns the text of an error for people: an error about a configuration has no SQLSTATE.
 func errorText(err error) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Code == sqlstate.ConfigFileError {
@@ -277,8 +279,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// logger writes to stderr.
-func (s *session) logger() *slog.Logger {
+// newLogger returns a logger that writes to stderr.
+func (s *session) newLogger() *slog.Logger {
 	level := slog.LevelInfo
 	switch s.cli.LogLevel {
 	case "debug":
@@ -295,8 +297,10 @@ func (s *session) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(s.err, options))
 }
 
-// load reads the configuration that --config names.
-func (s *session) load() (*config.Config, error) { return config.Load(config.FindFile(s.cli.Config)) }
+// loadConfig reads the configuration that --config names.
+func (s *session) loadConfig() (*config.Config, error) {
+	return config.Load(config.FindFile(s.cli.Config))
+}
 
 func isTerminal(w io.Writer) bool {
 	if p, ok := w.(*plainWriter); ok {

@@ -45,11 +45,11 @@ func (m migrateCmd) Run(s *session) error {
 	if m.DiscardAudit && !m.Down {
 		return usageError{errors.New("--discard-audit goes with --down")}
 	}
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
-	return s.eachDatabase(c, m.Database, asMigrate, func(t target) error {
+	return s.forEachDatabase(c, m.Database, asMigrate, func(t target) error {
 		options, err := s.migrationOptions(t.config)
 		if err != nil {
 			return err
@@ -71,14 +71,14 @@ func (m migrateCmd) Run(s *session) error {
 			if err := endConsent(s.ctx, c, t); err != nil {
 				return err
 			}
-			return s.printMigrated(t.name, "removed", "", nil)
+			return s.printMigrateResult(t.name, "removed", "", nil)
 		}
 		if m.RotateKey {
 			kid, err := migrations.RotateKey(s.ctx, t.conn)
 			if err != nil {
 				return err
 			}
-			return s.printMigrated(t.name, fmt.Sprintf("key %d", kid), "", nil)
+			return s.printMigrateResult(t.name, fmt.Sprintf("key %d", kid), "", nil)
 		}
 		built, err := s.compile(t)
 		if err != nil {
@@ -93,7 +93,7 @@ func (m migrateCmd) Run(s *session) error {
 				return err
 			}
 			if s.jsonOutput {
-				return s.print(map[string]string{"database": t.name, "sql": sql})
+				return s.printJSON(map[string]string{"database": t.name, "sql": sql})
 			}
 			_, err = fmt.Fprintf(s.out, "-- database %s\n%s", t.config.Name, sql)
 			return err
@@ -106,17 +106,17 @@ func (m migrateCmd) Run(s *session) error {
 		if err := s.fillMaterialized(t, built); err != nil {
 			return err
 		}
-		if err := s.beginConsent(c, t); err != nil {
+		if err := s.createConsentKey(c, t); err != nil {
 			return err
 		}
-		if err := s.printMigrated(t.name, "installed", built.policy.Version(), &changed); err != nil {
+		if err := s.printMigrateResult(t.name, "installed", built.policy.Version(), &changed); err != nil {
 			return err
 		}
 		return s.reportServing(t, built.plan.Hash())
 	})
 }
 
-// serveTimeout is how long running proxies may take to serve a newly installed policy.
+// serveTimeout is how long migrate waits for running proxies to serve a newly installed policy.
 const serveTimeout = 10 * time.Second
 
 // reportServing prints how many proxies serve the installed policy.
@@ -157,24 +157,24 @@ func (s *session) printWarnings(t target, built compiledPolicy) error {
 	if err != nil {
 		return err
 	}
-	warnings, err := s.warnings(t, doc, built)
+	warnings, err := s.lintPolicy(t, doc, built)
 	for _, w := range warnings {
 		fmt.Fprintf(s.err, "%s %s\n", s.paint("33", "warning:"), w)
 	}
 	return err
 }
 
-// migrated is what migrate says as JSON.
-type migrated struct {
+// migrateResult is the result of migrate in JSON output.
+type migrateResult struct {
 	Database string              `json:"database"`
 	Result   string              `json:"result"`
 	Policy   string              `json:"policy"`
 	Changed  *migrations.Changed `json:"changed,omitempty"`
 }
 
-func (s *session) printMigrated(database, what, policy string, changed *migrations.Changed) error {
+func (s *session) printMigrateResult(database, what, policy string, changed *migrations.Changed) error {
 	if s.jsonOutput {
-		return s.print(migrated{database, what, policy, changed})
+		return s.printJSON(migrateResult{database, what, policy, changed})
 	}
 	if policy != "" {
 		what += ", policy " + shortVersion(policy)
@@ -207,5 +207,5 @@ func (s *session) migrationOptions(db *config.Database) (migrations.Options, err
 	}, nil
 }
 
-// shortVersion abbreviates a version for people.
+// shortVersion abbreviates a policy version for people.
 func shortVersion(version string) string { return version[:min(len(version), 12)] }

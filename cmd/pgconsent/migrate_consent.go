@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// beginConsent makes the key of the consent registry, and its anchor while the registry is empty.
-func (s *session) beginConsent(c *config.Config, t target) error {
+// createConsentKey creates the key of the consent registry, and its anchor if the registry is empty.
+func (s *session) createConsentKey(c *config.Config, t target) error {
 	made, err := serve.BeginRegistry(s.ctx, c, t.conn, t.name)
 	if made {
 		fmt.Fprintf(s.err, "made %s: keep a copy, apart from the database's backups\n", c.Consent.Key)
@@ -38,7 +38,7 @@ func endConsent(ctx context.Context, c *config.Config, t target) error {
 	return registry.RemoveAnchor(ctx, keys, c.Consent.Anchor, t.name)
 }
 
-// withHint shows the hint of an error that our own SQL has raised.
+// withHint adds to an error of pgconsent's own SQL the hint that the SQL has raised with it.
 func withHint(err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Hint != "" {

@@ -30,7 +30,7 @@ change an answer that was observed.
 }
 
 func (r observeReportCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (r observeReportCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		if err := s.print(report); err != nil {
+		if err := s.printJSON(report); err != nil {
 			return err
 		}
 	} else {
@@ -103,13 +103,13 @@ func (r observeReplayCmd) Run(s *session) error {
 	case !r.Audit && r.Since > 0:
 		return usageError{errors.New("--since goes with --audit")}
 	}
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
 	var attributes map[string]string
 	if r.As != "" {
-		agent, err := agentOf(c, r.As)
+		agent, err := findAgent(c, r.As)
 		if err != nil {
 			return err
 		}
@@ -139,8 +139,8 @@ func (r observeReplayCmd) Run(s *session) error {
 		defer func() { _ = file.Close() }()
 		in = io.Reader(file)
 	}
-	return s.eachDatabase(c, names[0], asControl, func(t target) error {
-		built, err := r.candidate(s, t)
+	return s.forEachDatabase(c, names[0], asControl, func(t target) error {
+		built, err := r.compileCandidate(s, t)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (r observeReplayCmd) Run(s *session) error {
 		}
 		replay.Sort()
 		if s.jsonOutput {
-			if err := s.print(replay); err != nil {
+			if err := s.printJSON(replay); err != nil {
 				return err
 			}
 		} else {
@@ -170,8 +170,8 @@ func (r observeReplayCmd) Run(s *session) error {
 	})
 }
 
-// candidate compiles the policy to check against.
-func (r observeReplayCmd) candidate(s *session, t target) (compiledPolicy, error) {
+// compileCandidate compiles the policy against which the recorded statements are checked.
+func (r observeReplayCmd) compileCandidate(s *session, t target) (compiledPolicy, error) {
 	if r.Policy != "" {
 		candidate := *t.config
 		candidate.Policy = r.Policy
@@ -180,7 +180,7 @@ func (r observeReplayCmd) candidate(s *session, t target) (compiledPolicy, error
 	return s.compile(t)
 }
 
-// judgeAudit checks the decisions that the audit has recorded for a database.
+// judgeAudit checks the decisions in the audit records of a database against the policy.
 func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database string) error {
 	if c.Audit.Mode == string(audit.Off) {
 		return errors.New("the audit log is off: there are no decisions")
@@ -189,8 +189,8 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 	if r.Since > 0 {
 		since = time.Now().Add(-r.Since)
 	}
-	return s.eachDatabase(c, database, asControl, func(t target) error {
-		built, err := r.candidate(s, t)
+	return s.forEachDatabase(c, database, asControl, func(t target) error {
+		built, err := r.compileCandidate(s, t)
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 			return err
 		}
 		if s.jsonOutput {
-			if err := s.print(recall); err != nil {
+			if err := s.printJSON(recall); err != nil {
 				return err
 			}
 		} else {

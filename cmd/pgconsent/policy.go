@@ -37,7 +37,7 @@ no row, missing indexes with their CREATE INDEX, tables that the policy does not
   pgconsent policy check worlds/arcive/policy.yaml`
 }
 
-// policyReport is the result of checking one policy, for all databases with the same result.
+// policyReport is the result of checking one policy, for all databases that have the same result.
 type policyReport struct {
 	Databases []string        `json:"databases,omitempty"`
 	Policy    string          `json:"policy"`
@@ -59,7 +59,7 @@ func (p policyCheckCmd) Run(s *session) error {
 		}
 		return p.print(s, []policyReport{v})
 	}
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (p policyCheckCmd) Run(s *session) error {
 		v.Databases = []string{name}
 		if !p.Offline {
 			known := v
-			err := s.eachDatabase(c, name, asMigrate, func(t target) error { return p.compare(s, t, &v) })
+			err := s.forEachDatabase(c, name, asMigrate, func(t target) error { return p.compareWithDatabase(s, t, &v) })
 			switch {
 			case err != nil && len(known.Problems) == 0:
 				return err
@@ -84,7 +84,7 @@ func (p policyCheckCmd) Run(s *session) error {
 				v = known
 			}
 		}
-		if i := slices.IndexFunc(found, v.same); i >= 0 {
+		if i := slices.IndexFunc(found, v.equals); i >= 0 {
 			found[i].Databases = append(found[i].Databases, name)
 		} else {
 			found = append(found, v)
@@ -93,15 +93,15 @@ func (p policyCheckCmd) Run(s *session) error {
 	return p.print(s, found)
 }
 
-// readPolicy checks a policy by itself.
+// readPolicy checks a policy without a database.
 func readPolicy(path string) (policyReport, error) {
 	v := policyReport{Policy: path, Problems: []*policy.Error{}, Warnings: []*policy.Error{}}
 	_, err := policy.Load(path)
-	return v, v.takeProblems(err)
+	return v, v.addProblems(err)
 }
 
-// compare checks a policy against its database.
-func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
+// compareWithDatabase checks a policy against its database.
+func (policyCheckCmd) compareWithDatabase(s *session, t target, v *policyReport) error {
 	var problems policy.Errors
 	doc, err := policy.LoadReadable(t.config.Policy)
 	switch {
@@ -113,22 +113,22 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 	v.Compared = true
 	built, err := s.compile(t)
 	if err != nil && !errors.As(err, &problems) {
-		return v.takeProblems(err)
+		return v.addProblems(err)
 	}
-	around, failed := s.lintContext(t)
+	around, failed := s.readLintContext(t)
 	if failed != nil {
 		return failed
 	}
-	if err != nil { // one run says everything
+	if err != nil { // one run reports all problems
 		more, warnings := policy.LintRest(doc, built.snapshot, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
 		v.Warnings = append(v.Warnings, warnings...)
-		return v.takeProblems(append(problems, more...))
+		return v.addProblems(append(problems, more...))
 	}
 	v.Version = built.policy.Version()
 	warnings, err := policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
-		return v.takeProblems(err)
+		return v.addProblems(err)
 	}
 	waiting, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
 	for _, r := range built.snapshot.Relations() {
@@ -140,7 +140,7 @@ func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 				Suggestion: "run pgconsent migrate, and agents see them as the policy says"})
 		}
 	}
-	return v.takeProblems(err)
+	return v.addProblems(err)
 }
 
 // compareReadable checks the rest of a policy of which some entries could not be read.
@@ -153,9 +153,9 @@ func (s *session) compareReadable(t target, doc *policy.Document, problems polic
 	if err != nil {
 		return err
 	}
-	more, warnings := policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.Definition))
+	more, warnings := policy.CheckReadable(doc, snap, around, problems, policy.WithViews(rewrite.RewriteViewQuery))
 	v.Compared, v.Warnings = true, append(v.Warnings, warnings...)
-	return v.takeProblems(append(slices.Clone(problems), more...))
+	return v.addProblems(append(slices.Clone(problems), more...))
 }
 
 // warnings returns what in a policy is allowed and unwise.
@@ -167,15 +167,15 @@ func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy)
 	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.RewriteViewQuery))
 }
 
-// lintContext is what warnings about a policy depend on besides the schema.
-func (s *session) lintContext(t target) (policy.LintContext, error) {
+// readLintContext returns the facts besides the schema on which warnings about a policy depend.
+func (s *session) readLintContext(t target) (policy.LintContext, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
 		IsUnknownOperator: rewrite.IsUnknownOperator}
-	for name, a := range t.agents {
+	for name, a := range t.agentsByName {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
 			if a.Auth == "jwt" {
-				around.TokenAttributes[name] = t.claims
+				around.TokenAttributes[name] = t.tokenAttributes
 			}
 		}
 	}
@@ -193,15 +193,15 @@ func (s *session) lintContext(t target) (policy.LintContext, error) {
 	return around, err
 }
 
-// same reports whether two results would print alike.
-func (v policyReport) same(o policyReport) bool {
+// equals tells whether two results would be printed alike.
+func (v policyReport) equals(o policyReport) bool {
 	equal := func(a, b *policy.Error) bool { return *a == *b }
 	return v.Policy == o.Policy && v.Compared == o.Compared && v.Version == o.Version &&
 		slices.EqualFunc(v.Problems, o.Problems, equal) && slices.EqualFunc(v.Warnings, o.Warnings, equal)
 }
 
-// takeProblems adds the problems of a policy to the result, and returns any other error.
-func (v *policyReport) takeProblems(err error) error {
+// addProblems adds the problems in an error of a policy to the result, and returns any other error.
+func (v *policyReport) addProblems(err error) error {
 	var problems policy.Errors
 	var one *policy.Error
 	switch {
@@ -222,7 +222,7 @@ func (p policyCheckCmd) print(s *session, found []policyReport) error {
 		bad = bad || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
 	}
 	if s.jsonOutput {
-		if err := s.print(found); err != nil {
+		if err := s.printJSON(found); err != nil {
 			return err
 		}
 	} else {

@@ -34,9 +34,10 @@ type policyJSON struct {
 	Tables     []tableJSON     `json:"tables"`
 	Views      []string        `json:"views"`
 	Functions  []functionJSON  `json:"functions"`
-	Operators  []string        `json:"operators"` // extensions whose operators agents may use
+	Operators  []string        `json:"operators"` // the extensions whose operators agents may use
 	Contracts  []string        `json:"contracts"`
-	Unlisted   []string        `json:"unlisted"` // tables that agents cannot read
+	// the names of tables that the policy does not list, so that agents cannot read them
+	Unlisted []string `json:"unlisted"`
 }
 
 type attributeJSON struct {
@@ -45,7 +46,7 @@ type attributeJSON struct {
 	Source   string `json:"source"`
 	Setting  string `json:"setting,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
-	Origin   string `json:"origin,omitempty"` // the query that confirms a claim, or the expression
+	Origin   string `json:"origin,omitempty"` // for a claim the query that confirms it, or the expression of the attribute
 }
 
 type tableJSON struct {
@@ -55,12 +56,12 @@ type tableJSON struct {
 	Observed  bool              `json:"observed,omitempty"`
 	Words     []policy.RuleLine `json:"words"`
 	SQL       string            `json:"sql"`
-	Columns   []columnJSON      `json:"columns"` // null: all of them
+	Columns   []columnJSON      `json:"columns"` // the columns that agents see; null: all of them
 	ByKey     []string          `json:"by_key,omitempty"`
-	Write     *writeJSON        `json:"write"` // null: agents write nothing
+	Write     *writeJSON        `json:"write"` // what agents may write; null: nothing
 	Aggregate string            `json:"aggregate,omitempty"`
 	Object    string            `json:"object,omitempty"`
-	Children  []string          `json:"children,omitempty"` // partitions that agents can read by name
+	Children  []string          `json:"children,omitempty"` // the partitions that agents can read by name
 }
 
 type columnJSON struct {
@@ -86,17 +87,17 @@ type functionJSON struct {
 }
 
 func (c policyShowCmd) Run(s *session) error {
-	config, err := s.load()
+	config, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
 	all := []policyJSON{}
-	err = s.eachDatabase(config, c.Database, asMigrate, func(t target) error {
+	err = s.forEachDatabase(config, c.Database, asMigrate, func(t target) error {
 		built, err := s.compile(t)
 		if err != nil {
 			return err
 		}
-		all = append(all, resolve(t.name, built))
+		all = append(all, describePolicy(t.name, built))
 		return nil
 	})
 	if err != nil {
@@ -116,7 +117,7 @@ func (c policyShowCmd) Run(s *session) error {
 		}
 	}
 	if s.jsonOutput {
-		return s.print(all)
+		return s.printJSON(all)
 	}
 	for i, p := range all {
 		if i > 0 {
@@ -127,7 +128,7 @@ func (c policyShowCmd) Run(s *session) error {
 	return nil
 }
 
-func resolve(database string, built compiledPolicy) policyJSON {
+func describePolicy(database string, built compiledPolicy) policyJSON {
 	p := built.policy
 	out := policyJSON{Database: database, Version: p.Version(), Attributes: []attributeJSON{},
 		Tables: []tableJSON{}, Views: []string{}, Functions: []functionJSON{}, Operators: append([]string{},
@@ -136,7 +137,7 @@ func resolve(database string, built compiledPolicy) policyJSON {
 		out.Attributes = append(out.Attributes, attributeJSON{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.AttributeOrigin(a.Name)})
 	}
 	for _, t := range p.Tables() {
-		out.Tables = append(out.Tables, resolveTable(p, t))
+		out.Tables = append(out.Tables, describeTable(p, t))
 	}
 	for _, v := range p.Views() {
 		if v.Listed {
@@ -168,7 +169,7 @@ func resolve(database string, built compiledPolicy) policyJSON {
 	return out
 }
 
-func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
+func describeTable(p *policy.Policy, t *policy.Table) tableJSON {
 	out := tableJSON{Table: t.Relation.Name.String(), Kind: "table", Words: p.RuleInWords(t),
 		SQL: policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))}
 	if t.LacksRowSecurity() {
@@ -176,7 +177,7 @@ func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
 	}
 	if t.Observed != nil {
 		out.Observed = true
-		t = t.Observed // what would be enforced
+		t = t.Observed // show the table as it would be enforced
 		out.SQL = policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))
 	}
 	if t.Columns != nil {
@@ -247,7 +248,7 @@ func (p policyJSON) write(s *session, tableOnly bool) {
 				w("    %s", a.Origin)
 			}
 		}
-		printNone(w, len(p.Attributes))
+		printNoneIfZero(w, len(p.Attributes))
 	}
 	for _, t := range p.Tables {
 		t.write(s, w)
@@ -264,16 +265,16 @@ func (p policyJSON) write(s *session, tableOnly bool) {
 		for _, line := range part.lines {
 			w("  %s", line)
 		}
-		printNone(w, len(part.lines))
+		printNoneIfZero(w, len(part.lines))
 	}
 	w("\nfunctions")
 	for _, f := range p.Functions {
 		w("  %s%s", f.Function, pinsText(f.Pins))
 	}
-	printNone(w, len(p.Functions))
+	printNoneIfZero(w, len(p.Functions))
 }
 
-func printNone(w func(string, ...any), n int) {
+func printNoneIfZero(w func(string, ...any), n int) {
 	if n == 0 {
 		w("  none")
 	}

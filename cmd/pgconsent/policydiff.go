@@ -56,7 +56,7 @@ func (p policyDiffCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -69,22 +69,22 @@ func (p policyDiffCmd) Run(s *session) error {
 		}
 		name = all[0]
 	}
-	agents, err := p.agents(c, name)
+	agents, err := p.chosenAgents(c, name)
 	if err != nil {
 		return err
 	}
 	revealed := false
-	err = s.eachDatabase(c, name, asMigrate, func(t target) error {
-		report, err := p.compare(s, t, policydiff.Options{
+	err = s.forEachDatabase(c, name, asMigrate, func(t target) error {
+		report, err := p.comparePolicies(s, t, policydiff.Options{
 			Agents: agents, Values: values, Samples: p.Samples, Progress: s.percentProgress()}, set)
 		if err != nil {
 			return err
 		}
 		revealed = report.Reveals()
 		if s.jsonOutput {
-			return s.print(report)
+			return s.printJSON(report)
 		}
-		policydiff.Printer{Out: s.out, Colours: s.terminal}.Print(report)
+		policydiff.Printer{Out: s.out, Colours: s.stdoutIsTerminal}.Print(report)
 		return nil
 	})
 	var problems policy.Errors
@@ -103,8 +103,8 @@ func (p policyDiffCmd) Run(s *session) error {
 	return nil
 }
 
-// agents returns the chosen agents of the database with the attributes of their credentials.
-func (p policyDiffCmd) agents(c *config.Config, database string) (map[string]map[string]string, error) {
+// chosenAgents returns the chosen agents of the database, with the attributes of their credentials.
+func (p policyDiffCmd) chosenAgents(c *config.Config, database string) (map[string]map[string]string, error) {
 	agents, all := map[string]map[string]string{}, []string{}
 	for _, agent := range slices.Sorted(maps.Keys(c.Agents)) {
 		a := c.Agents[agent]
@@ -123,8 +123,9 @@ func (p policyDiffCmd) agents(c *config.Config, database string) (map[string]map
 	return agents, nil
 }
 
-// compare evaluates both policies on the data of a database.
-func (p policyDiffCmd) compare(s *session, t target, o policydiff.Options, set []why.Setting) (*policydiff.Report, error) {
+// comparePolicies evaluates both policies on the data of a database.
+func (p policyDiffCmd) comparePolicies(s *session, t target, o policydiff.Options,
+	set []why.Setting) (*policydiff.Report, error) {
 	paths := p.Policies
 	if len(paths) == 1 {
 		paths = []string{t.config.Policy, paths[0]}
@@ -179,7 +180,7 @@ func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credent
 	return why.AttributeValues(ctx, tx, p, credential, set)
 }
 
-// percentProgress returns a callback that reports the progress of long steps on stderr.
+// percentProgress returns a callback that shows on stderr how far long steps have come, in percent.
 func (s *session) percentProgress() func(what string, part, of int64) {
 	began, told, last := time.Now(), time.Time{}, ""
 	return func(what string, part, of int64) {

@@ -37,7 +37,7 @@ test fails.
 }
 
 func (p policyTestCmd) Run(s *session) error {
-	s, stop := s.endsWithOutput()
+	s, stop := s.endWithOutput()
 	defer stop()
 	var match *regexp.Regexp
 	if p.Match != "" {
@@ -46,7 +46,7 @@ func (p policyTestCmd) Run(s *session) error {
 			return usageError{fmt.Errorf("--run: %w", err)}
 		}
 	}
-	files, err := p.files(s)
+	files, err := p.testFiles(s)
 	if err != nil {
 		return err
 	}
@@ -73,10 +73,10 @@ func (p policyTestCmd) Run(s *session) error {
 		ended = true
 		return server.Close(context.WithoutCancel(s.ctx))
 	}
-	defer func() { _ = end() }() // the first error is reported
-	passed, err := p.once(s, server, files, match)
+	defer func() { _ = end() }() // the first error is reported, not this one
+	passed, err := p.runOnce(s, server, files, match)
 	if p.Watch && (err == nil || s.ctx.Err() == nil) {
-		err = p.watch(s, server, files, match, err)
+		err = p.runOnChanges(s, server, files, match, err)
 	}
 	if err := errors.Join(err, end()); err != nil {
 		if errors.Is(context.Cause(s.ctx), syscall.EPIPE) {
@@ -90,14 +90,14 @@ func (p policyTestCmd) Run(s *session) error {
 	return nil
 }
 
-// files returns the files that the arguments name.
-func (p policyTestCmd) files(s *session) ([]string, error) {
+// testFiles returns the test files that the arguments name.
+func (p policyTestCmd) testFiles(s *session) ([]string, error) {
 	paths := p.Paths
 	if len(paths) == 0 {
 		paths = []string{"."}
 		file := config.FindFile(s.cli.Config)
 		if _, err := os.Stat(file); err == nil || s.cli.Config != "" {
-			c, err := s.load()
+			c, err := s.loadConfig()
 			if err != nil {
 				return nil, err
 			}
@@ -127,10 +127,10 @@ func (p policyTestCmd) files(s *session) ([]string, error) {
 	return files, nil
 }
 
-// dump returns a function that reads the schema of a configured database, as the role that migrates.
-func (policyTestCmd) dump(s *session) func(context.Context, string) (policytest.Schema, error) {
+// schemaReader returns a function that reads the schema of a configured database, as the role that migrates.
+func (policyTestCmd) schemaReader(s *session) func(context.Context, string) (policytest.Schema, error) {
 	return func(ctx context.Context, name string) (policytest.Schema, error) {
-		c, err := s.load()
+		c, err := s.loadConfig()
 		if err != nil {
 			return policytest.Schema{}, err
 		}
@@ -150,12 +150,13 @@ func (policyTestCmd) dump(s *session) func(context.Context, string) (policytest.
 	}
 }
 
-// once runs the tests of every file.
-func (p policyTestCmd) once(s *session, server *policytest.Server, files []string, match *regexp.Regexp) (passed bool,
+// runOnce runs the tests of all files once.
+func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []string,
+	match *regexp.Regexp) (passed bool,
 	err error) {
 	passed = true
-	printer := policytest.Printer{Out: s.out, Colours: s.terminal}
-	o := policytest.Options{Match: match, Dump: p.dump(s)}
+	printer := policytest.Printer{Out: s.out, Colours: s.stdoutIsTerminal}
+	o := policytest.Options{Match: match, Dump: p.schemaReader(s)}
 	if !s.jsonOutput {
 		o.Started, o.Finished = printer.Started, printer.Finished
 	}
@@ -181,30 +182,30 @@ func (p policyTestCmd) once(s *session, server *policytest.Server, files []strin
 		}
 	}
 	if s.jsonOutput {
-		return passed, s.print(reports)
+		return passed, s.printJSON(reports)
 	}
 	return passed, nil
 }
 
-// watch runs the tests again after each change, until it is interrupted.
-func (p policyTestCmd) watch(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
+// runOnChanges runs the tests again after each change of a file, until the program is interrupted.
+func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
 	failed error) error {
 	for s.ctx.Err() == nil {
 		if failed != nil {
 			fmt.Fprintln(s.err, s.paint("31", errorText(failed)))
 		}
-		var depends []string
+		var watchedFiles []string
 		for _, file := range files {
-			depends = append(depends, file)
+			watchedFiles = append(watchedFiles, file)
 			if f, err := policytest.Load(file); err == nil {
-				depends = append(depends, f.Files()...)
+				watchedFiles = append(watchedFiles, f.Files()...)
 			}
 		}
 		fmt.Fprintln(s.err, s.paint("2", "watching; Ctrl-C ends"))
-		if err := policytest.Watch(s.ctx, depends); err != nil || s.ctx.Err() != nil {
+		if err := policytest.Watch(s.ctx, watchedFiles); err != nil || s.ctx.Err() != nil {
 			return err
 		}
-		_, failed = p.once(s, server, files, match)
+		_, failed = p.runOnce(s, server, files, match)
 	}
 	return nil
 }

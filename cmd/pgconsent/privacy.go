@@ -54,7 +54,7 @@ func (p privacyAddCmd) Run(s *session) error {
 	if p.Private && len(p.Access) > 0 {
 		return usageError{errors.New("--private and --access do not go together")}
 	}
-	in, err := current(s, p.apiClient, p.MemoryContext)
+	in, err := currentContext(s, p.apiClient, p.MemoryContext)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (p privacyAddCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	fmt.Fprintf(s.out, "%s, in %s\n", out.ID, out.Store)
 	printItem(s, "source", out.SourceEntity)
@@ -85,7 +85,7 @@ func (p privacyAddCmd) Run(s *session) error {
 	return nil
 }
 
-// addNonEmpty adds the values that are not empty.
+// addNonEmpty adds to a request body the values that are not empty.
 func addNonEmpty(body map[string]any, values map[string]string) {
 	for name, value := range values {
 		if value != "" {
@@ -143,7 +143,7 @@ func (f apiClient) change(s *session, path string, body map[string]any, kind, re
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	switch {
 	case len(out.Granted) > 0:
@@ -174,7 +174,7 @@ func (p privacyConsentCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	was := ""
 	if out.Repeated {
@@ -209,7 +209,7 @@ func (p privacyRetractCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	for _, c := range out.Consents {
 		was := ""
@@ -262,7 +262,7 @@ func (p privacyAuditCmd) Run(s *session) error {
 		query.Set("after", out.Next)
 	}
 	if s.jsonOutput {
-		return s.print(out)
+		return s.printJSON(out)
 	}
 	for i, row := range out.Rows {
 		if i > 0 {

@@ -18,7 +18,7 @@ func (s *session) newProgress(what string) *progress {
 	return &progress{s: s, what: what, started: now, lastReport: now}
 }
 
-// report is called with the number of bytes that are done, of total.
+// report shows how many of the total bytes are done.
 func (h *progress) report(done, total int64) {
 	now := time.Now()
 	if !isTerminal(h.s.err) || now.Sub(h.lastReport) < time.Second || total == 0 {

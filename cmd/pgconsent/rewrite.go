@@ -28,24 +28,25 @@ refused.
   pgconsent rewrite --as chat --json < report.sql`
 }
 
-// rewriteJSON is the answer in JSON output.
+// rewriteJSON is the answer of the command rewrite in JSON output.
 type rewriteJSON struct {
-	Agent          string          `json:"agent"`
-	Database       string          `json:"database"`
-	Text           string          `json:"text,omitempty"`
-	NeedsSignature bool            `json:"needs_signature,omitempty"`
-	Path           verdict.Path    `json:"path,omitempty"`
-	PathReason     string          `json:"path_reason,omitempty"`
-	Above          string          `json:"above,omitempty"`
-	HardenedPlan   string          `json:"hardened_plan,omitempty"` // why
-	UseHash        bool            `json:"use_hash,omitempty"`
-	UseIndex       bool            `json:"use_index,omitempty"`
-	ByKey          []string        `json:"by_key,omitempty"`
-	EstimateRows   []string        `json:"estimate_rows,omitempty"`
-	Tag            string          `json:"tag,omitempty"`
-	Accesses       []policy.Access `json:"accesses,omitempty"`
-	Functions      []string        `json:"functions,omitempty"`
-	Refusal        *refusalJSON    `json:"refusal,omitempty"`
+	Agent          string       `json:"agent"`
+	Database       string       `json:"database"`
+	Text           string       `json:"text,omitempty"`
+	NeedsSignature bool         `json:"needs_signature,omitempty"`
+	Path           verdict.Path `json:"path,omitempty"`
+	PathReason     string       `json:"path_reason,omitempty"`
+	Above          string       `json:"above,omitempty"`
+	// the reason for the hardened plan; "": the plan is not hardened
+	HardenedPlan string          `json:"hardened_plan,omitempty"`
+	UseHash      bool            `json:"use_hash,omitempty"`
+	UseIndex     bool            `json:"use_index,omitempty"`
+	ByKey        []string        `json:"by_key,omitempty"`
+	EstimateRows []string        `json:"estimate_rows,omitempty"`
+	Tag          string          `json:"tag,omitempty"`
+	Accesses     []policy.Access `json:"accesses,omitempty"`
+	Functions    []string        `json:"functions,omitempty"`
+	Refusal      *refusalJSON    `json:"refusal,omitempty"`
 }
 
 type refusalJSON struct {
@@ -55,8 +56,8 @@ type refusalJSON struct {
 	Position int    `json:"position,omitempty"`
 }
 
-// statement returns the given statement, or reads one from stdin.
-func (s *session) statement(given string) (string, error) {
+// readStatement returns the SQL that was given, or reads it from stdin.
+func (s *session) readStatement(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
@@ -64,8 +65,8 @@ func (s *session) statement(given string) (string, error) {
 	return string(read), err
 }
 
-// rewriter makes the rewriter that serve would use now.
-func (s *session) rewriter(t target, built compiledPolicy) (*rewrite.Rewriter, error) {
+// newRewriter returns the rewriter that serve would use now.
+func (s *session) newRewriter(t target, built compiledPolicy) (*rewrite.Rewriter, error) {
 	mode := rewrite.InjectedMode
 	if t.autoPath {
 		mode = rewrite.AutoMode
@@ -78,24 +79,24 @@ func (s *session) rewriter(t target, built compiledPolicy) (*rewrite.Rewriter, e
 }
 
 func (r rewriteCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
-	agent, err := agentOf(c, r.As)
+	agent, err := findAgent(c, r.As)
 	if err != nil {
 		return err
 	}
-	text, err := s.statement(r.SQL)
+	text, err := s.readStatement(r.SQL)
 	if err != nil {
 		return err
 	}
-	return s.eachDatabase(c, agent.Database, asControl, func(t target) error {
+	return s.forEachDatabase(c, agent.Database, asControl, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
 		}
-		rewriter, err := s.rewriter(t, built)
+		rewriter, err := s.newRewriter(t, built)
 		if err != nil {
 			return err
 		}
@@ -112,7 +113,7 @@ func (r rewriteCmd) Run(s *session) error {
 		}
 		switch {
 		case s.jsonOutput:
-			if err := s.print(answer); err != nil {
+			if err := s.printJSON(answer); err != nil {
 				return err
 			}
 		case refused != nil:
@@ -136,7 +137,7 @@ func (r rewriteCmd) Run(s *session) error {
 	})
 }
 
-// printPath prints which path a statement takes, and why.
+// printPath prints which path a statement takes, and the reason.
 func (s *session) printPath(t target, result *rewrite.Result) {
 	switch {
 	case result.AboveFenceReason != "":

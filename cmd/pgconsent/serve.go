@@ -26,7 +26,7 @@ func (c serveCmd) Run(s *session) error {
 	if c.Drain <= 0 {
 		return usageError{errors.New("--drain must be more than 0, such as 10s")}
 	}
-	cfg, err := s.load()
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c serveCmd) Run(s *session) error {
 		for {
 			select {
 			case <-hup:
-				_ = service.Reload() // Reload logs its error
+				_ = service.Reload() // Reload itself logs its error
 			case <-s.ctx.Done():
 				return
 			}

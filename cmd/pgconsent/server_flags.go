@@ -15,25 +15,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// serverFlags say how a command reaches a running serve. Commands that are clients of its API embed them.
+// serverFlags say how a command reaches a running serve. The commands that call its API embed them.
 type serverFlags struct {
 	URL       string `name:"url" placeholder:"URL" help:"Where pgconsent serves HTTP. Default: http.listen of the configuration."`
 	TokenFile string `placeholder:"FILE" help:"A file with the token, which only you can read. Default: $PGCONSENT_TOKEN."`
 	CA        string `name:"ca" placeholder:"FILE" help:"Certificates to trust besides the system's, in PEM form."`
 }
 
-// runningServer is the address of a serve, with the token to call it.
+// runningServer is the address of a serve, with the token to call its API.
 type runningServer struct {
-	base  string // without / at the end
-	token string
-	http  *http.Client
+	baseURL string // the address without / at the end
+	token   string
+	http    *http.Client
 }
 
-// open evaluates the flags. It does not connect.
-func (r serverFlags) open(s *session) (runningServer, error) {
+// resolve evaluates the flags, without connecting.
+func (r serverFlags) resolve(s *session) (runningServer, error) {
 	base := r.URL
 	if base == "" {
-		c, err := s.load()
+		c, err := s.loadConfig()
 		if err != nil {
 			return runningServer{}, err
 		}
@@ -50,7 +50,7 @@ func (r serverFlags) open(s *session) (runningServer, error) {
 		return runningServer{}, usageError{fmt.Errorf("a token is not sent without TLS to another machine: use https for %s",
 			u.Hostname())}
 	}
-	token, err := r.bearer()
+	token, err := r.readToken()
 	if err != nil {
 		return runningServer{}, err
 	}
@@ -60,12 +60,12 @@ func (r serverFlags) open(s *session) (runningServer, error) {
 	}
 	return runningServer{u.String(), token, &http.Client{
 		Transport: &http.Transport{TLSClientConfig: trusted, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute},
-		// a redirect would send the token to another address
+		// following a redirect would send the token to another address
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-func (r serverFlags) bearer() (string, error) {
+func (r serverFlags) readToken() (string, error) {
 	token := os.Getenv("PGCONSENT_TOKEN")
 	if r.TokenFile != "" {
 		if err := config.CheckPrivate(r.TokenFile); err != nil {
@@ -102,7 +102,7 @@ func (r serverFlags) tlsConfig() (*tls.Config, error) {
 	return out, nil
 }
 
-// listenURL is the URL by which a listener of the configuration is reached from this machine.
+// listenURL returns the URL by which this machine reaches a listener of the configuration.
 func listenURL(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -120,7 +120,7 @@ func listenURL(address string) (string, error) {
 	return scheme + "://" + net.JoinHostPort(host, port), nil
 }
 
-// isLocalHost reports whether a host is this machine.
+// isLocalHost tells whether a host name means this machine.
 func isLocalHost(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -10,7 +10,7 @@ import (
 )
 
 // interruptible returns a context that ends with SIGINT or SIGTERM. A second signal ends the program at once, by the
-// system's default: also if it comes just after the first.
+// system's default, even directly after the first.
 func interruptible() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -21,7 +21,7 @@ func interruptible() (ctx context.Context, stop func()) {
 		case <-ctx.Done():
 			return
 		}
-		// The second signal may come as soon as the context is done: it must not be caught by then.
+		// The second signal may come as soon as the context is done, so this must not catch it.
 		signal.Stop(signals)
 		select {
 		case second := <-signals:
@@ -36,9 +36,9 @@ func interruptible() (ctx context.Context, stop func()) {
 	}
 }
 
-// endsWithOutput returns a session whose context ends also when nobody reads stdout or stderr any more, and with SIGHUP. By
-// default either ends the program at once: what it has started and made elsewhere would stay.
-func (s *session) endsWithOutput() (_ *session, stop func()) {
+// endWithOutput returns a session whose context also ends when nobody reads stdout or stderr any more, and with SIGHUP.
+// By default either would end the program at once, and what it has started and made elsewhere would stay.
+func (s *session) endWithOutput() (_ *session, stop func()) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE, syscall.SIGHUP)
@@ -56,20 +56,20 @@ func (s *session) endsWithOutput() (_ *session, stop func()) {
 	}()
 	ending := *s
 	ending.ctx = ctx
-	ending.out, ending.err = &endingWriter{s.out, cancel}, &endingWriter{s.err, cancel}
+	ending.out, ending.err = &cancellingWriter{s.out, cancel}, &cancellingWriter{s.err, cancel}
 	return &ending, func() {
 		signal.Stop(signals)
 		cancel(nil)
 	}
 }
 
-// endingWriter tells when nobody reads any more.
-type endingWriter struct {
+// cancellingWriter cancels a context when nobody reads its output any more.
+type cancellingWriter struct {
 	to     io.Writer
 	cancel context.CancelCauseFunc
 }
 
-func (w *endingWriter) Write(b []byte) (int, error) {
+func (w *cancellingWriter) Write(b []byte) (int, error) {
 	n, err := w.to.Write(b)
 	if errors.Is(err, syscall.EPIPE) {
 		w.cancel(syscall.EPIPE)

@@ -26,7 +26,7 @@ messages to the webhook. Agents no longer saw those rows. One sweep runs at a ti
 }
 
 func (c sweepCmd) Run(s *session) error {
-	cfg, err := s.load()
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func (c sweepCmd) Run(s *session) error {
 			return err
 		}
 		sweeper := &sweep.Sweeper{Registry: r}
-		if s.terminal && !s.jsonOutput {
+		if s.stdoutIsTerminal && !s.jsonOutput {
 			sweeper.Progress = func(stage string, done, of int) {
 				if done%100 == 0 || done == of {
-					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, doneOf(done, of))
+					fmt.Fprintf(s.err, "\r%s: %s %s ", name, stage, formatDoneOf(done, of))
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func (c sweepCmd) Run(s *session) error {
 		out = append(out, done)
 	}
 	if s.jsonOutput {
-		if err := s.print(out); err != nil {
+		if err := s.printJSON(out); err != nil {
 			return err
 		}
 	} else {
@@ -95,7 +95,7 @@ func (c sweepCmd) Run(s *session) error {
 	return nil
 }
 
-func doneOf(done, of int) string {
+func formatDoneOf(done, of int) string {
 	if of == 0 {
 		return fmt.Sprint(done)
 	}

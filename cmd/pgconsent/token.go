@@ -34,7 +34,7 @@ func (tokenAddCmd) Help() string {
 }
 
 func (a tokenAddCmd) Run(s *session) error {
-	c, path, err := s.tokensFile()
+	c, path, err := s.tokensFilePath()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (a tokenAddCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]string{"name": a.Name, "role": a.Role, "token": token})
+		return s.printJSON(map[string]string{"name": a.Name, "role": a.Role, "token": token})
 	}
 	_, err = fmt.Fprintln(s.out, token)
 	return err
@@ -67,7 +67,7 @@ type tokenJSON struct {
 }
 
 func (tokenListCmd) Run(s *session) error {
-	_, path, err := s.tokensFile()
+	_, path, err := s.tokensFilePath()
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (tokenListCmd) Run(s *session) error {
 		all = append(all, tokenJSON{t.Name, string(t.Role), t.Subject, t.Agent, t.Database, !t.Disabled})
 	}
 	if s.jsonOutput {
-		return s.print(all)
+		return s.printJSON(all)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "token\trole\tof\tdatabase\tvalid")
@@ -103,7 +103,7 @@ func (tokenRevokeCmd) Help() string {
 }
 
 func (a tokenRevokeCmd) Run(s *session) error {
-	_, path, err := s.tokensFile()
+	_, path, err := s.tokensFilePath()
 	if err != nil {
 		return err
 	}
@@ -111,15 +111,15 @@ func (a tokenRevokeCmd) Run(s *session) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.print(map[string]any{"name": a.Name, "valid": false})
+		return s.printJSON(map[string]any{"name": a.Name, "valid": false})
 	}
 	_, err = fmt.Fprintf(s.out, "%s is no longer valid\n", a.Name)
 	return err
 }
 
-// tokensFile returns the configuration and the path of its tokens file.
-func (s *session) tokensFile() (*config.Config, string, error) {
-	c, err := s.load()
+// tokensFilePath returns the configuration and the path of the file that holds its tokens.
+func (s *session) tokensFilePath() (*config.Config, string, error) {
+	c, err := s.loadConfig()
 	if err != nil {
 		return nil, "", err
 	}

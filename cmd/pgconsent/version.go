@@ -11,10 +11,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// release is the version in CHANGELOG.md.
+// release is the newest version in CHANGELOG.md.
 const release = "0.1.0"
 
-// version is set by the linker where the build does not know the commit by itself.
+// version is set by the linker if the build does not know the commit itself.
 var version string
 
 // versionInfo is what "pgconsent version" prints.
@@ -23,10 +23,10 @@ type versionInfo struct {
 	Commit       string `json:"commit"`
 	Go           string `json:"go"`
 	Platform     string `json:"platform"`
-	GrammarMajor int    `json:"postgresql_grammar"` // the major version
+	GrammarMajor int    `json:"postgresql_grammar"` // the major version of PostgreSQL whose grammar the parser has
 }
 
-// readVersion reads what the Go tool has recorded in the program.
+// readVersion reads the version that the Go tool has recorded in the program.
 func readVersion() versionInfo {
 	b := versionInfo{Version: release, Commit: version, Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, GrammarMajor: sqltext.GrammarMajor()}
@@ -41,7 +41,7 @@ func readVersion() versionInfo {
 		if b.Commit != "" && settings["vcs.modified"] == "true" {
 			b.Commit += "-dirty"
 		}
-		if b.Commit == "" && info.Main.Version != "(devel)" { // go install module@version
+		if b.Commit == "" && info.Main.Version != "(devel)" { // the program was built by go install module@version
 			b.Commit = info.Main.Version
 		}
 	}
@@ -58,13 +58,13 @@ type versionCmd struct{}
 
 func (versionCmd) Run(s *session) error {
 	if s.jsonOutput {
-		return s.print(readVersion())
+		return s.printJSON(readVersion())
 	}
 	_, err := fmt.Fprintln(s.out, readVersion())
 	return err
 }
 
-// versionFlag is --version.
+// versionFlag is the flag --version.
 type versionFlag bool
 
 // BeforeReset prints the version and ends the program.

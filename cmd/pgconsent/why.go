@@ -34,11 +34,11 @@ reads one snapshot and changes nothing. Exit code 1 if there is no such row, or 
 }
 
 func (w whyCmd) Run(s *session) error {
-	c, err := s.load()
+	c, err := s.loadConfig()
 	if err != nil {
 		return err
 	}
-	agent, err := agentOf(c, w.As)
+	agent, err := findAgent(c, w.As)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (w whyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.eachDatabase(c, agent.Database, asMigrate, func(t target) error {
+	return s.forEachDatabase(c, agent.Database, asMigrate, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
@@ -71,11 +71,11 @@ func (w whyCmd) Run(s *session) error {
 			return err
 		}
 		if s.jsonOutput {
-			if err := s.print(answer); err != nil {
+			if err := s.printJSON(answer); err != nil {
 				return err
 			}
 		} else {
-			why.Printer{Out: s.out, Colours: s.terminal}.Print(answer)
+			why.Printer{Out: s.out, Colours: s.stdoutIsTerminal}.Print(answer)
 		}
 		if len(answer.Rows) == 0 || !answer.AgreesWithRowSecurity() {
 			return errSilent
@@ -84,8 +84,8 @@ func (w whyCmd) Run(s *session) error {
 	})
 }
 
-// agentOf finds an agent of the configuration.
-func agentOf(c *config.Config, name string) (*config.Agent, error) {
+// findAgent returns the agent with this name in the configuration.
+func findAgent(c *config.Config, name string) (*config.Agent, error) {
 	agent, ok := c.Agents[name]
 	if !ok {
 		return nil, usageError{fmt.Errorf("there is no agent %q in the configuration: it has %s",
