@@ -83,7 +83,8 @@ func (c *attributeCompiler) compileLookup(decl *attributeDecl, q *lookupDecl, ou
 	c.checkLookupType(decl, q, table, column)
 	var rows predicate.All
 	if decl.Setting != "" {
-		claim := predicate.Own{Column: q.column, Attribute: predicate.Claim, Type: decl.SQLType(), AsText: c.isEnum(column)}
+		claim := predicate.Own{Column: q.column, Attribute: predicate.ClaimedValue, Type: decl.SQLType(),
+			AsText: c.isEnum(column)}
 		if isBlankPadded(column.Type) {
 			claim.Type = "pg_catalog.bpchar"
 		}
@@ -176,7 +177,7 @@ func (c *attributeCompiler) dependencyOrder(all []predicate.Live, at map[string]
 			return
 		}
 		path = append(path, l.Name)
-		for _, need := range l.Needs() {
+		for _, need := range l.NeededAttributes() {
 			if other, live := byName[need]; live {
 				visit(other)
 			}

@@ -73,16 +73,16 @@ func (c *ruleCompiler) compileStatusConsent(b consentBlock, row *catalog.Relatio
 			return predicate.Any{}
 		}
 		if i == 0 && link.coversKey(target.PrimaryKey) {
-			out.Required = true
+			out.FirstRequired = true
 		}
 		out.Steps = append(out.Steps, predicate.Step{
-			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.otherPairs()})
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
 		from = target
 	}
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	out.Of = c.checkStatusColumn(b.statusAt.Or(b.place), b.isAt.Or(b.place), from, b.status, b.is)
+	out.TypeName = c.checkStatusColumn(b.statusAt.Or(b.place), b.isAt.Or(b.place), from, b.status, b.is)
 	c.compileConsentExpiry(b, from, &out)
 	c.materializeConsent(b, row, &out)
 	return out

@@ -104,9 +104,9 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 	out := predicate.Derived{Origin: origin}
 	var rows predicate.All
 	if listed != nil {
-		rows, out.Again = c.inheritedRule(at, listed, row, everything)
+		rows, out.SourceOrigins = c.inheritedRule(at, listed, row, everything)
 	}
-	if len(out.Again) > 0 {
+	if len(out.SourceOrigins) > 0 {
 		switch {
 		case len(b.where) > 0:
 			c.fail(b.place, "say it in the rule of the table itself",
@@ -207,17 +207,18 @@ func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) p
 		if rows == nil {
 			rows = predicate.All{predicate.Open{}}
 		}
-		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(), Rows: rows}
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
+			Rows: rows}
 	}
 	rows, again := c.inheritedRule(b.link.place, c.tables[target.Name], row, false)
 	for _, origin := range again {
 		rows = append(rows, predicate.Derived{Origin: origin, Rows: conditionsOr(rows, predicate.All{predicate.Open{}}),
-			Again: again})
+			SourceOrigins: again})
 	}
 	if where := c.compileWhere(b.where, target); where != nil {
 		rows = append(predicate.All{where}, rows...)
 	}
-	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(),
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
 		Rows: conditionsOr(rows, predicate.All{predicate.Open{}})}
 }
 

@@ -41,7 +41,7 @@ func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node
 			"%s.%s is a %s", row.Name, column.Name, column.Type)
 		return predicate.Any{}
 	}
-	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, All: b.all}
+	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, EverybodyWord: b.all}
 	text := out.Form != predicate.GrantUUID && out.Form != predicate.GrantInteger
 	if b.all != "" && !text {
 		c.fail(b.allAt, "", "%s.%s is a %s: it cannot hold a word for everybody", row.Name, column.Name, column.Type)
@@ -56,7 +56,7 @@ func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node
 				"%s.%s is a %s and the attribute %s a %s",
 				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 		}
-		out.To = append(out.To, predicate.Grantee{
+		out.Grantees = append(out.Grantees, predicate.Grantee{
 			Attribute: attribute.Name, List: attribute.IsList(), Optional: attribute.Optional})
 	}
 	return out

@@ -27,7 +27,7 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 			return out, false
 		}
 		out.Steps = append(out.Steps, predicate.Step{
-			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.otherPairs()})
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
 		from = target
 	}
 	if len(b.from) == 0 {

@@ -14,7 +14,7 @@ func (c *ruleCompiler) compileRecordConsent(b consentBlock, row *catalog.Relatio
 	if !ok {
 		return predicate.Any{}
 	}
-	out.But = c.findIDAttributes(b.records.exceptCallers, subjects.relation, subjects.column, elements)
+	out.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subjects.relation, subjects.column, elements)
 	out.Record = c.compileRecord(b.records.record, row, subjects.column, elements)
 	if len(c.errs) > failed {
 		return predicate.Any{}
@@ -37,7 +37,7 @@ func (c *ruleCompiler) compileSubjects(b consentBlock, row *catalog.Relation) (p
 			out.Required = true
 		}
 		out.Steps = append(out.Steps, predicate.Step{
-			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.otherPairs()})
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, MorePairs: link.otherPairs()})
 		from = target
 	}
 	subjects, elements := c.findSubjects(decl, from)
@@ -102,7 +102,7 @@ func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, su
 					"there is no element here: only wider, under write, judges the elements of a list")
 			}
 		} else {
-			out.Grantee = predicate.Grant{Column: g.column, Form: idForm(typeFamily(column.Type)), All: g.all}
+			out.Grantee = predicate.Grant{Column: g.column, Form: idForm(typeFamily(column.Type)), EverybodyWord: g.all}
 			switch {
 			case typeFamily(column.Type) != "text" && typeFamily(column.Type) != "uuid" &&
 				typeFamily(column.Type) != "integer", column.Nondeterministic:
@@ -110,7 +110,7 @@ func (c *ruleCompiler) compileRecord(decl *recordDecl, row *catalog.Relation, su
 			case g.all != "" && typeFamily(column.Type) != "text":
 				c.fail(g.place, "", "%s.%s is a %s: it cannot hold a word for everybody", r.Name, column.Name, column.Type)
 			}
-			out.Grantee.To = c.findIDAttributes(g.to, r, column, typeFamily(column.Type))
+			out.Grantee.Grantees = c.findIDAttributes(g.to, r, column, typeFamily(column.Type))
 		}
 	}
 	if decl.revokedColumn != "" {
@@ -146,7 +146,7 @@ func (c *ruleCompiler) guardians(decl *guardiansDecl, grantor *catalog.Column, r
 }
 
 func (c *ruleCompiler) compileScope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
-	out := &predicate.Scope{Column: decl.column, All: decl.all}
+	out := &predicate.Scope{Column: decl.column, EveryRowWord: decl.all}
 	column := c.findRuleColumn(decl.place, r, decl.column)
 	if column == nil {
 		return out
@@ -156,13 +156,13 @@ func (c *ruleCompiler) compileScope(decl *scopeDecl, r, row *catalog.Relation) *
 	}
 	for _, w := range decl.is {
 		if c.checkPair(w.place, r, row, predicate.Pair{Column: decl.column, From: w.text}) {
-			out.Is = append(out.Is, w.text)
+			out.WordColumns = append(out.WordColumns, w.text)
 		}
 	}
 	for _, w := range decl.in {
 		if list, elements, ok := c.findIDList(w.place, row, w.text); ok {
 			c.checkIDColumn(w.place, r, decl.column, row.Column(w.text), elements)
-			out.In = append(out.In, list)
+			out.ListColumns = append(out.ListColumns, list)
 		}
 	}
 	return out

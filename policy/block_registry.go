@@ -97,8 +97,8 @@ func (c *ruleCompiler) compileRegistered(b consentBlock, row *catalog.Relation) 
 	if !ok {
 		return predicate.Registered{}, false
 	}
-	of.But = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
-	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
+	of.ExceptCallers = c.findIDAttributes(b.records.exceptCallers, subject.relation, subject.column, elements)
+	out := predicate.Registered{Subjects: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
 		Days: decl.lessThanDays, Grouped: c.inGroupRule,
 		SessionCategories: c.findWordAttributes(decl.sessionCategories),
 		SessionPurposes:   c.findWordAttributes(decl.sessionPurposes),

@@ -60,18 +60,18 @@ func (c *ruleCompiler) sharedNode(b sharedBlock, row *catalog.Relation) predicat
 		}
 		of := c.checkStatusColumn(b.grantedStatus.columnAt.Or(b.grantedStatus.place), b.grantedStatus.isAt.Or(b.grantedStatus.place),
 			record, b.grantedStatus.column, b.grantedStatus.is)
-		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.is, Of: of}}
+		rows := predicate.All{predicate.Status{Column: b.grantedStatus.column, Is: b.grantedStatus.is, TypeName: of}}
 		if b.revokedColumn != "" {
 			rows = append(rows, c.notRevokedNode(b, record))
 		}
 		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From,
-			And: link.otherPairs(), Rows: rows})
+			MorePairs: link.otherPairs(), Rows: rows})
 	}
 	if b.active != "" {
 		if column := c.findRuleColumn(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
 			c.fail(b.activeAt, "name a boolean column of "+row.Name.String(), "%s.%s is a %s", row.Name, b.active, column.Type)
 		}
-		out = append(out, predicate.Status{Column: b.active, Is: "true", Of: "boolean"})
+		out = append(out, predicate.Status{Column: b.active, Is: "true", TypeName: "boolean"})
 	}
 	return out
 }
@@ -83,7 +83,7 @@ func (c *ruleCompiler) notRevokedNode(b sharedBlock, record *catalog.Relation) p
 		return predicate.Any{}
 	}
 	if column.Type == "boolean" {
-		return predicate.Status{Column: b.revokedColumn, Is: "false", Of: "boolean"}
+		return predicate.Status{Column: b.revokedColumn, Is: "false", TypeName: "boolean"}
 	}
 	e, ok := c.expressionColumn(column)
 	if !ok {

@@ -59,7 +59,7 @@ func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.
 	}
 	first := b.link.pairs[0]
 	if b.rows != nil {
-		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(),
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
 			Rows: c.compileWhereUnder("rows", b.rows, target)}
 	}
 	if i := slices.Index(c.tablePath, target.Name); i >= 0 {
@@ -79,5 +79,6 @@ func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.
 	if where := c.compileWhere(b.where, target); where != nil {
 		rows = predicate.All{where, rows}
 	}
-	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(), Rows: rows}
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, MorePairs: b.link.otherPairs(),
+		Rows: rows}
 }

@@ -65,7 +65,7 @@ func (p *Policy) meaningHash() string {
 		fmt.Fprintf(h, "channel %q\n", channel)
 	}
 	for _, d := range p.derivations {
-		from, where := d.Origin.Products(d.Table, "made", "source")
+		from, where := d.Origin.ProductsSQL(d.Table, "made", "source")
 		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Table().Name.String(), from, where, d.DeleteWithSource)
 	}
 	p.describeContracts(h)

@@ -201,7 +201,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 	if n.Relation.Name != t.relation.Name {
 		return false
 	}
-	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	for _, pair := range pairs {
 		i := slices.Index(key.Columns, pair.From)
 		if i < 0 || key.TargetCols[i] != pair.Column {
@@ -209,7 +209,7 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 		}
 	}
 	return !only || len(pairs) == len(key.Columns) ||
-		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
+		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, MorePairs: n.MorePairs}.LeadsToAtMostOne()
 }
 
 // partThroughKey translates a part of the rule of a row into a condition on the row to which a foreign key refers. This
@@ -243,9 +243,9 @@ func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relati
 		n.Column = to[n.Column]
 		return n
 	case predicate.Visible:
-		n.From, n.And = to[n.From], slices.Clone(n.And)
-		for i, pair := range n.And {
-			n.And[i].From = to[pair.From]
+		n.From, n.MorePairs = to[n.From], slices.Clone(n.MorePairs)
+		for i, pair := range n.MorePairs {
+			n.MorePairs[i].From = to[pair.From]
 		}
 		return n
 	}

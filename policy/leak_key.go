@@ -137,7 +137,7 @@ func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 	case predicate.Own, predicate.Tenant, predicate.Status, predicate.Grant, predicate.SQL, predicate.Visible:
 		return true
 	case predicate.Consent:
-		return n.Materialized == nil && len(n.Steps) > 0 && (n.Required || !startsAtKey(n, r))
+		return n.Materialized == nil && len(n.Steps) > 0 && (n.FirstRequired || !startsAtKey(n, r))
 	case predicate.All:
 		return all(n)
 	case predicate.Any:

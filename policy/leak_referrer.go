@@ -104,7 +104,7 @@ func (c *referrerLeaks) areAllReferrersVisible(from *catalog.Relation, key catal
 		return true
 	case predicate.Visible:
 		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) &&
-			len(rows.And) == 0 && slices.Equal(key.Columns, []string{rows.From}) &&
+			len(rows.MorePairs) == 0 && slices.Equal(key.Columns, []string{rows.From}) &&
 			slices.Equal(key.TargetCols, []string{rows.Column})
 	}
 	return false

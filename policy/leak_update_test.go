@@ -113,8 +113,9 @@ func trueOrEmpty(n predicate.Node) string {
 		return n.From + " shows"
 	case predicate.Reference:
 		out := strings.Join(n.From, ", ") + " leads to a row of " + n.Relation.Name.Name + " where " + trueOrEmpty(n.Rows)
-		if n.Before.Relation != nil {
-			out += ", or as it did of the same " + strings.Join(append([]string{n.Before.From}, froms(n.Before.And)...), ", ")
+		if n.RowBefore.Relation != nil {
+			out += ", or as it did of the same " + strings.Join(append([]string{n.RowBefore.From},
+				froms(n.RowBefore.MorePairs)...), ", ")
 		}
 		return "[" + out + "]"
 	}

@@ -44,7 +44,7 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 				days = 0 // only rows of TEMPORARY and PARTNERED subjects show
 			}
 		}
-		return days, n.Of.Subject == l.Subject && len(n.Of.Steps) == 0 && len(n.Of.But) == 0 &&
+		return days, n.Subjects.Subject == l.Subject && len(n.Subjects.Steps) == 0 && len(n.Subjects.ExceptCallers) == 0 &&
 			(l.TimeColumn == "" || n.Since == l.TimeColumn)
 	case predicate.All:
 		days = predicate.Forever
@@ -99,13 +99,13 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 		day = 0
 	}
 	if conditional {
-		if n, ok := shown.Condition.(predicate.Registered); ok && n.Of.Subject == l.Subject && n.Since == l.TimeColumn {
+		if n, ok := shown.Condition.(predicate.Registered); ok && n.Subjects.Subject == l.Subject && n.Since == l.TimeColumn {
 			day = min(day, n.Days)
 		}
 	}
 	if grouped {
 		counts := predicate.Forever
-		if n, ok := shown.GroupCondition.(predicate.Registered); ok && conditional && n.Of.Subject == l.Subject &&
+		if n, ok := shown.GroupCondition.(predicate.Registered); ok && conditional && n.Subjects.Subject == l.Subject &&
 			n.Since == l.TimeColumn {
 			counts = n.Days
 		}

@@ -92,7 +92,7 @@ func (c *lifecycleCompiler) checkErased(b derivedBlock, t *policyTable, origin p
 		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep",
 			"agents may see rows of %s after what they were made from has gone: derived is one way beside "+
 				"another, and what goes is hidden first", r.Name)
-	case origin.Unless != nil && len(predicate.Attributes(origin.Unless)) > 0:
+	case origin.Unless != nil && len(predicate.AttributesOf(origin.Unless)) > 0:
 		c.fail(b.place, "say unless by the row's own columns, or write on_erase: keep",
 			"whether a row of %s was made from others depends on who asks: nobody asks when its sources go", r.Name)
 	}

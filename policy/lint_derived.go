@@ -16,13 +16,13 @@ func (l *linter) checkInherit(t *policyTable) {
 		if b.inherit != "" || !ok || !listed || source.Relation.Name == t.relation.Name {
 			continue
 		}
-		asked := predicate.Attributes(l.meaningOf(b, t.relation))
+		asked := predicate.AttributesOf(l.meaningOf(b, t.relation))
 		for _, part := range flatten(t.decl.rows, false) {
 			if _, derived := part.(derivedBlock); !derived {
-				asked = append(asked, predicate.Attributes(l.meaningOf(part, t.relation))...)
+				asked = append(asked, predicate.AttributesOf(l.meaningOf(part, t.relation))...)
 			}
 		}
-		lost := slices.DeleteFunc(predicate.Attributes(source.Rows),
+		lost := slices.DeleteFunc(predicate.AttributesOf(source.Rows),
 			func(name string) bool { return slices.Contains(asked, name) })
 		if len(lost) > 0 {
 			l.warn(b.place,

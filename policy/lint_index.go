@@ -92,7 +92,7 @@ func (l *linter) checkRuleIndex(rows block, r *catalog.Relation) {
 // linkFromColumns returns the row's own columns from which a link starts.
 func linkFromColumns(n predicate.Visible) []string {
 	out := []string{n.From}
-	for _, pair := range n.And {
+	for _, pair := range n.MorePairs {
 		out = append(out, pair.From)
 	}
 	return out
@@ -116,7 +116,7 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 			}
 		}
 		if n, ok := l.meaningOf(b, row).(predicate.Registered); ok {
-			for i, step := range n.Of.Steps {
+			for i, step := range n.Subjects.Steps {
 				l.checkBTree(b.subjectLinks[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
@@ -141,7 +141,8 @@ func (l *linter) checkLinkIndexes(b block, row *catalog.Relation) {
 		}
 	case visibleBlock:
 		if n, ok := l.meaningOf(b, row).(predicate.Visible); ok {
-			l.checkBTree(b.link.place, n.Relation, n.Rows, stepColumns(predicate.Step{Column: n.Column, And: n.And})...)
+			l.checkBTree(b.link.place, n.Relation, n.Rows,
+				stepColumns(predicate.Step{Column: n.Column, MorePairs: n.MorePairs})...)
 		}
 	case notBlock:
 		if b.part != nil {
@@ -176,7 +177,7 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 			where = "NOT " + catalog.QuoteIdent(b.revokedColumn)
 		}
 		var key []string
-		for _, name := range stepColumns(predicate.Step{Column: link.Column, And: link.And}) {
+		for _, name := range stepColumns(predicate.Step{Column: link.Column, MorePairs: link.MorePairs}) {
 			key = append(key, catalog.QuoteIdent(name))
 		}
 		l.proposeIndex(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
@@ -189,7 +190,7 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 
 func stepColumns(s predicate.Step) []string {
 	out := []string{s.Column}
-	for _, pair := range s.And {
+	for _, pair := range s.MorePairs {
 		out = append(out, pair.Column)
 	}
 	return out

@@ -56,7 +56,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 		if w := l.whyRecordNever(b); w != nil && l.alwaysHasSubject(b, row) {
 			return w
 		}
-		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok && n.Required {
+		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok && n.FirstRequired {
 			if w := l.whyNeverWord(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
 				return w
 			}

@@ -52,7 +52,7 @@ func (l *linter) whyRecordNever(b consentBlock) *reason {
 // alwaysHasSubject tells whether every row has a subject who must consent and who is not the caller.
 func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
 	n, ok := l.meaningOf(b, row).(predicate.Recorded)
-	if !ok || len(n.But) > 0 || len(n.Steps) > 0 || n.Subject == "" {
+	if !ok || len(n.ExceptCallers) > 0 || len(n.Steps) > 0 || n.Subject == "" {
 		return false
 	}
 	column := row.Column(n.Subject)

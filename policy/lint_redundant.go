@@ -119,7 +119,7 @@ func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
 	}
 	n, ok := l.meaningOf(b, row).(predicate.Consent)
-	if !ok || n.Required || len(n.Steps) == 0 {
+	if !ok || n.FirstRequired || len(n.Steps) == 0 {
 		return
 	}
 	if w := l.whyNeverWord(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {

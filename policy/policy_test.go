@@ -109,11 +109,12 @@ functions: { match: { pin: { respect: true } }, app.twice: {} }
 	want := map[string]predicate.Node{
 		"app.people":      predicate.Open{},
 		"public.memories": memories,
-		"public.people":   predicate.Any{own, predicate.Status{Column: "granted", Is: "true", Of: "boolean"}},
+		"public.people":   predicate.Any{own, predicate.Status{Column: "granted", Is: "true", TypeName: "boolean"}},
 		"public.memory_participants": predicate.All{
 			predicate.Visible{Relation: rel("public", "memories"), Column: "id", From: "memory_id", Rows: memories},
 			predicate.Consent{Steps: []predicate.Step{
-				{Relation: rel("public", "people"), Column: "id", From: "person_id"}}, Required: true, Status: "consent_status", Is: "granted"},
+				{Relation: rel("public", "people"), Column: "id", From: "person_id"}}, FirstRequired: true,
+				Status: "consent_status", Is: "granted"},
 		},
 	}
 	got := map[string]predicate.Node{}
@@ -403,17 +404,19 @@ func TestOwnColumns(t *testing.T) {
 		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), Shared: "0"},
 		"tenant: { column: n, is: n, shared: null }": predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedNull: true},
 		"grant: { column: tags, to: [user, words], all: '*' }": predicate.Grant{
-			Column: "tags", All: "*", To: []predicate.Grantee{{Attribute: "user"}, {Attribute: "words", List: true}}},
+			Column: "tags", EverybodyWord: "*", Grantees: []predicate.Grantee{{Attribute: "user"},
+				{Attribute: "words", List: true}}},
 		"grant: { column: labels, to: words }": predicate.Grant{
-			Column: "labels", Cast: true, To: []predicate.Grantee{{Attribute: "words", List: true}}},
+			Column: "labels", Cast: true, Grantees: []predicate.Grantee{{Attribute: "words", List: true}}},
 		"grant: { column: numbers, to: n }": predicate.Grant{
-			Column: "numbers", Form: predicate.GrantInteger, Cast: true, To: []predicate.Grantee{{Attribute: "n"}}},
+			Column: "numbers", Form: predicate.GrantInteger, Cast: true, Grantees: []predicate.Grantee{{Attribute: "n"}}},
 		"grant: { column: doc, to: user }": predicate.Grant{
-			Column: "doc", Form: predicate.GrantJSONB, To: []predicate.Grantee{{Attribute: "user"}}},
+			Column: "doc", Form: predicate.GrantJSONB, Grantees: []predicate.Grantee{{Attribute: "user"}}},
 		"grant: { column: body, to: user }": predicate.Grant{
-			Column: "body", Form: predicate.GrantJSON, To: []predicate.Grantee{{Attribute: "user"}}},
+			Column: "body", Form: predicate.GrantJSON, Grantees: []predicate.Grantee{{Attribute: "user"}}},
 		"not: { any: [ { status: { column: mood, is: bad } }, { not: open } ] }": predicate.Not{
-			Node: predicate.Any{predicate.Status{Column: "mood", Is: "bad", Of: "public.mood"}, predicate.Not{Node: predicate.Open{}}}},
+			Node: predicate.Any{predicate.Status{Column: "mood", Is: "bad", TypeName: "public.mood"},
+				predicate.Not{Node: predicate.Open{}}}},
 	} {
 		p, err := compile(head + "tables: { memories: { rows: [ { " + rule + " } ] } }")
 		if err != nil {
@@ -438,7 +441,8 @@ func TestKeysOfSeveralColumns(t *testing.T) {
 			continue
 		}
 		memories, _ := p.Table(catalog.Name{Schema: "public", Name: "memories"})
-		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.Required != required || len(c.Steps[0].And) != strings.Count(link, ",") {
+		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.FirstRequired != required ||
+			len(c.Steps[0].MorePairs) != strings.Count(link, ",") {
 			t.Errorf("%s: %+v", link, c)
 		}
 		if (len(p.Warnings()) == 0) != required {

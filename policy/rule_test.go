@@ -36,7 +36,8 @@ tables:
 	}
 	for _, table := range p.Tables() {
 		tell(table.Rule, 0)
-		if got, want := predicate.Direct(table.Rule.Node, "r", nil), predicate.Direct(table.Rows, "r", nil); got != want {
+		if got, want := predicate.DirectCondition(table.Rule.Node, "r", nil),
+			predicate.DirectCondition(table.Rows, "r", nil); got != want {
 			t.Errorf("%s: the rule's node is %s, not %s", table.Relation.Name, got, want)
 		}
 	}
@@ -60,7 +61,7 @@ all 6:7
 		if len(leaves) != 3 {
 			t.Fatalf("%d leaves", len(leaves))
 		}
-		got := predicate.Direct(table.Rule.Replace(leaves[1], predicate.Open{}), "r", nil)
+		got := predicate.DirectCondition(table.Rule.Replace(leaves[1], predicate.Open{}), "r", nil)
 		if strings.Contains(got, "'granted'") || !strings.Contains(got, "'revoked'") {
 			t.Errorf("the second leaf is not replaced alone: %s", got)
 		}
@@ -79,9 +80,9 @@ contracts: { retrieval: { by: stage, values: { listen: { allow: { person: struct
 		t.Fatal(err)
 	}
 	table := p.Tables()[0]
-	rows := predicate.Direct(table.Rows, "r", nil)
+	rows := predicate.DirectCondition(table.Rows, "r", nil)
 	for _, leaf := range table.Rule.Leaves() {
-		if got := predicate.Direct(table.Rule.Replace(leaf, leaf.Node), "r", nil); got != rows {
+		if got := predicate.DirectCondition(table.Rule.Replace(leaf, leaf.Node), "r", nil); got != rows {
 			t.Errorf("%s replaced by itself: %s, not %s", leaf.Block, got, rows)
 		}
 	}

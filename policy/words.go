@@ -69,7 +69,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		if n.Expires != "" {
 			text += ", and " + n.Expires + " is not over"
 		}
-		return text + noSubjectText(n.Required)
+		return text + noSubjectText(n.FirstRequired)
 	case predicate.Recorded:
 		return subjectsText(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name,
 			granteeText(n.Record.Grantee)))
@@ -79,7 +79,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 			text = fmt.Sprintf("every row of %s that %s lists", n.Source.Name, n.List.Column)
 		}
 		text += ", is there, and for it " + p.inWords(n.Rows, n.Table())
-		if len(n.Again) > 0 {
+		if len(n.SourceOrigins) > 0 {
 			text += ", and so on for what that was made from"
 		}
 		if n.Unless != nil {
@@ -87,9 +87,9 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		}
 		return text
 	case predicate.Registered:
-		return subjectsText(n.Of, "consents by the registry"+registryText(n))
+		return subjectsText(n.Subjects, "consents by the registry"+registryText(n))
 	case predicate.Visible:
-		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}
+		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, MorePairs: n.MorePairs}}
 		if t, ok := p.Table(n.Relation.Name); ok && predicate.Check(t.Rows, t.Relation) == predicate.Check(n.Rows, n.Relation) {
 			return "a row shows of " + linkText(steps)
 		}
@@ -123,8 +123,8 @@ func subjectsText(n predicate.Recorded, how string) string {
 	if len(n.Steps) > 0 {
 		text = "of the rows reached by " + linkText(n.Steps) + ": " + text
 	}
-	if len(n.But) > 0 {
-		text += ", but the agent's own " + attributeNames(n.But) + " need not be asked"
+	if len(n.ExceptCallers) > 0 {
+		text += ", but the agent's own " + attributeNames(n.ExceptCallers) + " need not be asked"
 	}
 	return text
 }
@@ -195,15 +195,15 @@ func ownText(n predicate.Own) string {
 
 func granteeText(n predicate.Grant) string {
 	var who []string
-	for _, to := range n.To {
+	for _, to := range n.Grantees {
 		if to.List {
 			who = append(who, "one of the agent's "+to.Attribute)
 		} else {
 			who = append(who, "the agent's "+to.Attribute)
 		}
 	}
-	if n.All != "" {
-		who = append(who, fmt.Sprintf("%q for everybody", n.All))
+	if n.EverybodyWord != "" {
+		who = append(who, fmt.Sprintf("%q for everybody", n.EverybodyWord))
 	}
 	if len(who) == 0 {
 		return "the id that is listed"
@@ -216,7 +216,7 @@ func linkText(steps []predicate.Step) string {
 	var out []string
 	for _, s := range steps {
 		pairs := []string{s.Column + " = " + s.From}
-		for _, p := range s.And {
+		for _, p := range s.MorePairs {
 			pairs = append(pairs, p.Column+" = "+p.From)
 		}
 		out = append(out, fmt.Sprintf("%s (%s)", s.Relation.Name, strings.Join(pairs, ", ")))

@@ -282,7 +282,7 @@ func (c *writeCompiler) compileChecks(out *Write, decl *writeDecl, t *policyTabl
 // dependsOnMoreThanRow tells whether a condition on a row may also depend on the session or on other tables.
 func dependsOnMoreThanRow(n predicate.Node) bool {
 	_, own := predicate.RowColumns(n)
-	return !own || len(predicate.Attributes(n)) > 0
+	return !own || len(predicate.AttributesOf(n)) > 0
 }
 
 // stampConditions returns the conditions that stamped columns meet, and the columns that always have the value of their

@@ -24,7 +24,7 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 			insert = append(insert, node)
 		}
 		if overlap(withSources(t.relation, key.Columns), out.Updatable) {
-			node.Before = c.linkToRowBefore(out, t)
+			node.RowBefore = c.linkToRowBefore(out, t)
 			update = append(update, node)
 		}
 	}
@@ -58,9 +58,9 @@ func (c *writeCompiler) linkToRowBefore(out *Write, t *policyTable) predicate.St
 	}
 	step := predicate.Step{Relation: r, Column: r.PrimaryKey[0], From: r.PrimaryKey[0]}
 	for _, name := range r.PrimaryKey[1:] {
-		step.And = append(step.And, predicate.Pair{Column: name, From: name})
+		step.MorePairs = append(step.MorePairs, predicate.Pair{Column: name, From: name})
 	}
-	if !step.LeadsToOne() {
+	if !step.LeadsToAtMostOne() {
 		return predicate.Step{}
 	}
 	return step

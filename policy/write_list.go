@@ -118,7 +118,7 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 		if !ok {
 			continue
 		}
-		b := predicate.Bound{List: list, Type: r.Column(l.column).Type, Narrow: l.onlyNarrowing}
+		b := predicate.Bound{List: list, Type: r.Column(l.column).Type, OnlyNarrowing: l.onlyNarrowing}
 		if l.fromGiven {
 			b.From = []predicate.Source{}
 		}
@@ -129,7 +129,7 @@ func (c *writeCompiler) compileListBounds(decl *writeDecl, r *catalog.Relation) 
 		}
 		if l.widerRows != nil {
 			c.rules.inListCondition = true
-			b.Wider = c.rules.compileCondition(l.widerRows, r)
+			b.WiderCondition = c.rules.compileCondition(l.widerRows, r)
 			c.rules.inListCondition = false
 		}
 		if l.chain != nil {
@@ -160,7 +160,7 @@ func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *
 	if len(c.errs) > failed {
 		return nil
 	}
-	return &predicate.Chain{Relation: r, Match: decl.match, All: decl.everybodyWord, Rows: c.tables[r.Name].rows}
+	return &predicate.Chain{Relation: r, Match: decl.match, EverybodyWord: decl.everybodyWord, Rows: c.tables[r.Name].rows}
 }
 
 func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
@@ -184,7 +184,7 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 				c.fail(w.place, "lists of one kind go together",
 					"%s.%s is of ids that are %s, and %s.%s of ids that are %s", from.Name, w.text, found, row.Name, target.Name, elements)
 			}
-			out.Columns, out.One = append(out.Columns, list), append(out.One, false)
+			out.Columns, out.SingleIDs = append(out.Columns, list), append(out.SingleIDs, false)
 		}
 	}
 	for _, w := range s.idColumns {
@@ -193,7 +193,8 @@ func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, 
 				c.fail(w.place, "an id is of the kind of the list's elements",
 					"%s.%s is a %s, and %s.%s of ids that are %s", from.Name, w.text, column.Type, row.Name, target.Name, elements)
 			}
-			out.Columns, out.One = append(out.Columns, predicate.List{Column: w.text, Form: idForm(elements)}), append(out.One, true)
+			out.Columns, out.SingleIDs = append(out.Columns, predicate.List{Column: w.text, Form: idForm(elements)}),
+				append(out.SingleIDs, true)
 		}
 	}
 	if s.when != nil {
@@ -207,9 +208,9 @@ func describeBounds(bounds []predicate.Bound) string {
 	var parts []string
 	for _, b := range bounds {
 		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil),
-			strconv.FormatBool(b.Narrow), b.DefaultList(), b.Exceeds("NULL", false))
+			strconv.FormatBool(b.OnlyNarrowing), b.DefaultListSQL(), b.ExceedsSQL("NULL", false))
 		if b.Chain != nil {
-			parts = append(parts, "chain", b.ChainIntersection())
+			parts = append(parts, "chain", b.ChainIntersectionSQL())
 		}
 	}
 	return strings.Join(parts, " ")

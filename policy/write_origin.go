@@ -70,7 +70,7 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 	at := c.tables[t.Relation.Name].decl.place
 	from := t.Relation
 	for i, step := range o.Steps {
-		r, columns := step.Relation, step.Columns()
+		r, columns := step.Relation, step.TargetColumns()
 		last := i == len(o.Steps)-1
 		key := len(columns) == len(r.PrimaryKey) && !hasColumnOutside(columns, r.PrimaryKey)
 		if i > 0 || key {
@@ -81,7 +81,7 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 		}
 		reads := columns
 		if !last {
-			reads = append(reads, o.Steps[i+1].Froms()...)
+			reads = append(reads, o.Steps[i+1].StartColumns()...)
 		}
 		if i == 0 {
 			c.refuseForeignLinks(t, r, step, writes[r.Name])
@@ -119,19 +119,19 @@ func hasColumnOutside(columns, key []string) bool {
 // refuseReusedKey refuses writes that could give another row the key of a deleted source. A validated foreign key makes
 // that impossible.
 func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
-	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
+	if w == nil || !overlap(w.Insertable, step.TargetColumns()) && !overlap(w.Updatable, step.TargetColumns()) {
 		return
 	}
 	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
-		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) &&
-			slices.Equal(k.TargetCols, step.Columns())
+		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.StartColumns()) &&
+			slices.Equal(k.TargetCols, step.TargetColumns())
 	}) {
 		return
 	}
 	stamped := func(name string) bool {
 		return slices.ContainsFunc(w.Stamps, func(s Stamp) bool { return s.Column == name && s.Unless == nil })
 	}
-	for _, name := range step.Columns() {
+	for _, name := range step.TargetColumns() {
 		if stamped(name) { // agents do not choose the value of a stamped column
 			return
 		}
@@ -144,19 +144,19 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 // refuseForeignLinks refuses writes by which agents could give a source of their choice to a row that they do not see:
 // if the row has lost its own source, it would become visible.
 func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
-	if w == nil || !overlap(w.Insertable, step.Columns()) {
+	if w == nil || !overlap(w.Insertable, step.TargetColumns()) {
 		return
 	}
 	link := c.tables[r.Name]
 	for _, key := range r.ForeignKeys {
-		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.Columns()) &&
-			slices.Equal(key.TargetCols, step.Froms()) && !link.decl.write.accepts(acceptReferences) {
+		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.TargetColumns()) &&
+			slices.Equal(key.TargetCols, step.StartColumns()) && !link.decl.write.accepts(acceptReferences) {
 			return
 		}
 	}
 	for _, part := range predicate.Conjuncts(link.rows) {
-		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 &&
-			slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) &&
+		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.MorePairs) == 0 &&
+			slices.Equal(step.TargetColumns(), []string{n.From}) && slices.Equal(step.StartColumns(), []string{n.Column}) &&
 			predicate.Implies(n.Rows, t.Rows) {
 			return
 		}
@@ -206,7 +206,7 @@ func (c *originCompiler) checkForgottenSources(at place, t *Table, o predicate.O
 	columns, _ := predicate.RowColumns(o.Unless)
 	for _, key := range t.Relation.ForeignKeys {
 		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns) &&
-			overlap(key.Columns, o.Steps[0].Froms()) {
+			overlap(key.Columns, o.Steps[0].StartColumns()) {
 			target, _ := c.snap.Relation(key.Target)
 			if what := c.deletableTable(target, nil, nil, writes, map[catalog.Name]bool{}); what != nil {
 				c.fail(c.tables[what.Name].decl.write.place,

@@ -129,7 +129,7 @@ func goldens(t testing.TB) []*golden {
 // abbreviate writes the conditions that package predicate makes, and tests, in short.
 func abbreviate(text string) string {
 	for _, table := range fixture.pol.Tables() {
-		condition, _ := predicate.Inject(table.Rows, rowAlias)
+		condition, _ := predicate.InjectedCondition(table.Rows, rowAlias)
 		if condition != "true" {
 			name := table.Relation.Name
 			text = strings.ReplaceAll(text, name.SQL()+" AS "+rowAlias+" WHERE "+condition+")", name.SQL()+" AS "+rowAlias+" WHERE <predicate>)")

@@ -407,7 +407,7 @@ func isWordByte(b byte) bool {
 
 // newFragment returns what takes the place of a table in a text.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.VisibleRelation(), hashSets: predicate.Sets(t.Rows, t.Relation),
+	f := &fragment{visible: t.VisibleRelation(), hashSets: predicate.HashedSets(t.Rows, t.Relation),
 		attributeColumns:   attributeColumns(t),
 		singleValueColumns: singleValueColumns(t), aggregate: t.Aggregate, runsUserCode: helpersRunUserCode(t)}
 	f.hasSignedView, f.materialized = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(),
@@ -420,7 +420,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 		f.lacksRowSecurity = t.LacksRowSecurity()
 		return f
 	}
-	condition, needsSignature := predicate.Inject(t.Rows, rowAlias)
+	condition, needsSignature := predicate.InjectedCondition(t.Rows, rowAlias)
 	f.needsSignature, f.showsAllRows = needsSignature, condition == "true"
 	f.setSubquery(t, condition, rowAlias)
 	return f

@@ -72,7 +72,7 @@ func (w *walker) wantsHashHint(tree *sqltext.ParseResult) bool {
 				fits = false
 				return
 			}
-			for _, read := range set.Reads {
+			for _, read := range set.SourceTables {
 				sets += copies * setRowCost * w.sizes[read.Name].Rows
 			}
 			probes += probeCost * visited

@@ -124,7 +124,7 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	keep bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
-		if len(value) > predicate.MaxClaim || !claimPattern.MatchString(value) {
+		if len(value) > predicate.MaxClaimBytes || !claimPattern.MatchString(value) {
 			return "", false, badValueError(name)
 		}
 		return value, true, nil

@@ -21,7 +21,7 @@ var (
 		PrimaryKey: []string{"id"},
 	}
 	canaryRule = predicate.Consent{
-		Steps: []predicate.Step{{Relation: canary, Column: "id", From: "id"}}, Required: true,
+		Steps: []predicate.Step{{Relation: canary, Column: "id", From: "id"}}, FirstRequired: true,
 		Status: "consent", Is: "granted",
 	}
 )
@@ -47,7 +47,7 @@ func (f canaryFeature) objects() []Object {
 		CanaryTable(), f.agent, predicate.Policy(canaryRule, canary)))
 	o.grant(rightsOn("TABLE", listOf(CanaryTable()), listOf(f.agent), "", "SELECT"))
 	if len(f.signedTables) > 0 {
-		rows, _ := predicate.Flat(canaryRule, canary, signedAlias)
+		rows, _ := predicate.SignedViewCondition(canaryRule, canary, signedAlias)
 		f.signedView(o, &policy.Table{Relation: canary}, rows)
 	}
 	const whyDrop = "Take what is over the canary away."

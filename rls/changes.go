@@ -51,12 +51,12 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 			w.columns[c] = true
 		}
 	}
-	for _, r := range predicate.InsertCanHide(all) {
+	for _, r := range predicate.TablesWhereInsertHides(all) {
 		w := at(r)
 		w.insertCanHide, w.isHelper = true, true
 	}
 	for _, l := range p.LiveAttributes() {
-		if !l.AtMostOneRow() { // a second row would make the value ambiguous
+		if !l.IsFromOneRow() { // a second row would make the value ambiguous
 			at(l.Table).insertCanHide = true
 		}
 	}
@@ -89,7 +89,7 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 	for _, h := range predicate.Helpers(rowConditions(t)) {
 		out = append(out, h.Relation)
 	}
-	return append(out, predicate.InsertCanHide(rowConditions(t))...)
+	return append(out, predicate.TablesWhereInsertHides(rowConditions(t))...)
 }
 
 // firstUntrackedTable returns the name of a table that conditions read and whose changes no trigger records; "": there
@@ -100,7 +100,7 @@ func firstUntrackedTable(of predicate.Node) string {
 			return h.Relation.Name.String()
 		}
 	}
-	for _, r := range predicate.InsertCanHide(of) {
+	for _, r := range predicate.TablesWhereInsertHides(of) {
 		if isUntracked(r) {
 			return r.Name.String()
 		}

@@ -59,7 +59,7 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	for _, n := range predicate.MaterializedConsents(all) {
 		f.materialized = append(f.materialized, newMaterialized(n))
 	}
-	f.links = predicate.ShownWhileEmpty(all)
+	f.links = predicate.TablesThatShowWhenEmpty(all)
 	return f
 }
 
@@ -148,7 +148,7 @@ func (f *facts) objectsRead(nodes ...predicate.Node) []string {
 	for _, h := range predicate.Helpers(all) {
 		out = append(out, helperIdentity(h.Relation))
 	}
-	for _, r := range predicate.ShownWhileEmpty(all) {
+	for _, r := range predicate.TablesThatShowWhenEmpty(all) {
 		out = append(out, emptyIdentity(r))
 	}
 	for _, n := range predicate.MaterializedConsents(all) {

@@ -74,7 +74,7 @@ func badSeals(key seal.Key, own, other seal.Claims) map[string]string {
 		"huge kid":            "v1|99999999999999999999999" + good[4:],
 		"another process":     key.Seal(other),
 		"expired":             with(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }),
-		"far future":          with(func(c *seal.Claims) { c.Expires = time.Now().Add(2*seal.TTL + 10*time.Second) }),
+		"far future":          with(func(c *seal.Claims) { c.Expires = time.Now().Add(2*seal.SealLifetime + 10*time.Second) }),
 		"another key":         seal.Key{ID: 1, Secret: make([]byte, 32)}.Seal(own),
 		"a signature":         key.Sign("p1", good),
 		"no attribute":        with(func(c *seal.Claims) { c.Attributes = nil }),

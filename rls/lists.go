@@ -65,7 +65,7 @@ func (f writePolicies) listTriggers() []Object {
 	for _, s := range w.Stamps {
 		if s.Unless != nil {
 			fmt.Fprintf(&insertBody, "    IF (%s) IS NOT TRUE THEN\n      NEW.%s := %s;\n    END IF;\n",
-				predicate.OfNewRow(s.Unless), catalog.QuoteIdent(s.Column), stampedValue(s))
+				predicate.NewRowCondition(s.Unless), catalog.QuoteIdent(s.Column), stampedValue(s))
 		}
 	}
 	for _, b := range w.Lists {
@@ -114,25 +114,27 @@ func raise(message, code string) string {
 func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bound) {
 	column := catalog.QuoteIdent(b.Column)
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersection())
+		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersectionSQL())
 	}
 	if b.From != nil {
-		given := toText(b.DefaultList())
+		given := toText(b.DefaultListSQL())
 		if b.Chain != nil {
-			given = toText(b.CutToChain(b.DefaultList(), chainArray(b)))
+			given = toText(b.CutToChainSQL(b.DefaultListSQL(), chainArray(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
 				"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column,
-			b.Stored(allowedArray(b)))
+			given, b.IsOmittedDefaultSQL(), b.ElementsSQL(false), predicate.IsColumnOmittedSQL(f.Relation.Name, b.Column),
+			column,
+			b.ColumnValueSQL(allowedArray(b)))
 	}
-	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedListError, "22023"))
+	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.IsMalformedSQL(), raise(malformedListError, "22023"))
 	if b.From != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(allowedArray(b), true), raise(widerListError, "42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsSQL(allowedArray(b), true),
+			raise(widerListError, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(chainArray(b), "'{}'::"+b.Array()),
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChainSQL(chainArray(b), "'{}'::"+b.ArrayType()),
 			raise(widerListError,
 				"42501"))
 	}
@@ -140,17 +142,17 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Bo
 
 // writeChangedList writes the statements that compare a list which an UPDATE has changed with its bounds.
 func writeChangedList(update *strings.Builder, b predicate.Bound) {
-	before := "COALESCE(" + b.Elements(true) + ", '{}'::" + b.Array() + ")"
+	before := "COALESCE(" + b.ElementsSQL(true) + ", '{}'::" + b.ArrayType() + ")"
 	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", rowDiffersCondition([]string{b.Column}),
-		b.Malformed(),
+		b.IsMalformedSQL(),
 		raise(malformedListError, "22023"))
-	if b.Narrow {
+	if b.OnlyNarrowing {
 		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", toText(before),
-			b.Exceeds(allowedArray(b), false), raise(widerListError, "42501"))
+			b.ExceedsSQL(allowedArray(b), false), raise(widerListError, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersection(),
-			b.ExceedsChain(chainArray(b), before), raise(widerListError, "42501"))
+		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersectionSQL(),
+			b.ExceedsChainSQL(chainArray(b), before), raise(widerListError, "42501"))
 	}
 	update.WriteString("    END IF;\n")
 }
@@ -158,10 +160,10 @@ func writeChangedList(update *strings.Builder, b predicate.Bound) {
 // toText and allowedArray convert an array of any type to text and back, so that one variable of the trigger can hold
 // it.
 func toText(array string) string            { return "(" + array + ")::pg_catalog.text" }
-func allowedArray(b predicate.Bound) string { return "allowed::" + b.Array() }
+func allowedArray(b predicate.Bound) string { return "allowed::" + b.ArrayType() }
 
 // chainArray returns the list that the chain allows; it is NULL if the row refers to no other row.
-func chainArray(b predicate.Bound) string { return "told::" + b.Array() }
+func chainArray(b predicate.Bound) string { return "told::" + b.ArrayType() }
 
 func stampedValue(s policy.Stamp) string {
 	if s.Attribute != "" {

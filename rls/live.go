@@ -55,7 +55,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 
 // grantEmptyFunctions lets the reader call the functions that tell whether the link tables of conditions are empty.
 func (f *facts) grantEmptyFunctions(o *objectBuilder, nodes predicate.All) {
-	for _, r := range predicate.ShownWhileEmpty(nodes) {
+	for _, r := range predicate.TablesThatShowWhenEmpty(nodes) {
 		o.grant(rightsOn("FUNCTION", listOf(predicate.EmptyFunction(r.Name).SQL()+"()"), listOf(f.reader), "", "EXECUTE"))
 		o.NeededObjects = append(o.NeededObjects, emptyIdentity(r))
 	}

@@ -72,7 +72,7 @@ func (m materializedConsent) relationAt(step int) (*catalog.Relation, []string) 
 	if step == 0 {
 		return m.relation, m.key()
 	}
-	return m.steps[step-1].Relation, m.steps[step-1].Columns()
+	return m.steps[step-1].Relation, m.steps[step-1].TargetColumns()
 }
 
 // openUntil returns the expression of the time until which everybody has agreed about the row called t.
@@ -100,12 +100,12 @@ func (m materializedConsent) openUntil() string {
 		agreed = "COALESCE(" + end + catalog.QuoteIdent(m.Expires) + ", 'infinity')"
 	}
 	none := "infinity"
-	if m.Required {
+	if m.FirstRequired {
 		none = "-infinity"
 	}
 	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' "+
 		"END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
-		allNotNull("t", m.steps[0].Froms()), end+catalog.QuoteIdent(m.Status), catalog.QuoteLiteral(m.Is), agreed,
+		allNotNull("t", m.steps[0].StartColumns()), end+catalog.QuoteIdent(m.Status), catalog.QuoteLiteral(m.Is), agreed,
 		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
@@ -145,9 +145,9 @@ func (m materializedConsent) createSettleFunction() string {
 		r, columns := m.relationAt(i - 1)
 		line(
 			"reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);",
-			i, changeText(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), equalsRecorded(r, "r", columns, "v.value"),
+			i, changeText(r, "r", m.steps[i-1].StartColumns()), i-1, r.Name.SQL(), equalsRecorded(r, "r", columns, "v.value"),
 			allNotNull("r",
-				m.steps[i-1].Froms()))
+				m.steps[i-1].StartColumns()))
 		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v "+
 			"(value) ORDER BY 1) AS l;", lockKey(m.name, i, "v.value"), i)
 		line("reached%d := reached%d || changed%d;", i, i, i)
@@ -156,7 +156,7 @@ func (m materializedConsent) createSettleFunction() string {
 	line("concerned%d := changed%d;", n, n)
 	for i := n; i >= 1; i-- {
 		r, columns := m.relationAt(i - 1)
-		from := m.steps[i-1].Froms()
+		from := m.steps[i-1].StartColumns()
 		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s "+
 			"AS r ON %s WHERE %s);", i-1, i-1, changeText(r, "r", columns), i, r.Name.SQL(), equalsRecorded(r, "r", from,
 			"v.value"), allNotNull("r", columns))
@@ -269,7 +269,7 @@ func (m materializedConsent) makeTriggers(step int, o *objectBuilder) {
 	r, noted := m.relationAt(step)
 	watched := append([]string{}, noted...)
 	if step < len(m.steps) {
-		watched = append(watched, m.steps[step].Froms()...)
+		watched = append(watched, m.steps[step].StartColumns()...)
 	} else {
 		watched = append(watched, m.Status)
 		if m.Expires != "" {

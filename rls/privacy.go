@@ -32,7 +32,7 @@ func listAsArray(l predicate.List, row string) string {
 	if l.Column == "" {
 		return "'{}'::pg_catalog.text[]"
 	}
-	return "COALESCE(" + l.Array(row) + "::pg_catalog.text[], '{}'::pg_catalog.text[])"
+	return "COALESCE(" + l.ArraySQL(row) + "::pg_catalog.text[], '{}'::pg_catalog.text[])"
 }
 
 func asText(alias, column string) string {

@@ -21,7 +21,8 @@ const signedAlias = "pgconsent_row"
 func signedTables(p *policy.Policy) []signedTable {
 	var out []signedTable
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, t.Relation, signedAlias); ok && t.HasPlainColumns() && predicate.HasSignedView(t.Rows, t.Relation) {
+		if rows, ok := predicate.SignedViewCondition(t.Rows, t.Relation, signedAlias); ok && t.HasPlainColumns() &&
+			predicate.HasSignedView(t.Rows, t.Relation) {
 			out = append(out, signedTable{t, rows})
 		}
 	}
@@ -57,7 +58,7 @@ func (f *facts) signedView(o *objectBuilder, t *policy.Table, rows string) {
 	o.why = "Signed statements read the visible rows here; for any other it raises."
 	o.create(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_signed.text_is_signed()) AND %s "+
 		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, catalogIsCurrent,
-		predicate.EstimateRows(r.Name, signedAlias), rows))
+		predicate.EstimateRowsCondition(r.Name, signedAlias), rows))
 	o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 	o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }

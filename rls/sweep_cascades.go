@@ -77,7 +77,7 @@ func (k *cascades) hasDerivedRowCondition(r *catalog.Relation) string {
 	var ways []string
 	for _, e := range k.all {
 		if e.Origin != nil && e.Source.Name == r.Name {
-			from, where := e.Origin.Products(e.Table, "made", "t")
+			from, where := e.Origin.ProductsSQL(e.Table, "made", "t")
 			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
 		}
 	}
@@ -106,7 +106,7 @@ func (k *cascades) dependentRows(carried string) string {
 		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
 			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.Source.Name.SQL(), n)
 		if e.Origin != nil {
-			from, where := e.Origin.Products(e.Table, "t", "s")
+			from, where := e.Origin.ProductsSQL(e.Table, "t", "s")
 			out = append(out, fmt.Sprintf(
 				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried,
 				k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
@@ -114,11 +114,11 @@ func (k *cascades) dependentRows(carried string) string {
 		}
 		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetCols[0]}
 		for i := range e.Key.Columns[1:] {
-			step.And = append(step.And, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetCols[i+1]})
+			step.MorePairs = append(step.MorePairs, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetCols[i+1]})
 		}
 		out = append(out, fmt.Sprintf(
 			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",
-			carried, k.number[e.Table.Name], gone, with, e.Table.Name.SQL(), step.On("t", "s")))
+			carried, k.number[e.Table.Name], gone, with, e.Table.Name.SQL(), step.JoinCondition("t", "s")))
 	}
 	return strings.Join(out, "\n      UNION ALL ")
 }

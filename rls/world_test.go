@@ -152,7 +152,7 @@ func (w *world) exec(conn *pgx.Conn, sql string) {
 // key reads the newest key as the control role.
 func (w *world) key() seal.Key {
 	w.t.Helper()
-	ring, err := seal.Load(context.Background(), w.db.Connect(w.t, migrations.DefaultControlRole))
+	ring, err := seal.LoadKeyring(context.Background(), w.db.Connect(w.t, migrations.DefaultControlRole))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -171,7 +171,8 @@ func (w *world) agent(user string) *pgx.Conn {
 
 func claims(conn *pgx.Conn, user string) seal.Claims {
 	return seal.Claims{
-		Nonce: 7, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p1", Attributes: map[string]string{"user": user},
+		Nonce: 7, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p1",
+		Attributes: map[string]string{"user": user},
 	}
 }
 

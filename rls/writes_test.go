@@ -341,7 +341,7 @@ func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 			for _, part := range predicate.Conjuncts(table.Write.UpdateCheck) {
 				if r, ok := part.(predicate.Reference); ok {
 					asked++
-					if r.Before.Relation != nil {
+					if r.RowBefore.Relation != nil {
 						stays++
 					}
 				}

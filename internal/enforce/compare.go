@@ -121,7 +121,8 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) 
 	var nonce [4]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	value := v.state.key.Seal(seal.Claims{
-		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(), Expires: time.Now().Add(v.clockOffset + seal.TTL),
+		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(),
+		Expires: time.Now().Add(v.clockOffset + seal.SealLifetime),
 		Profile: v.state.profile, Attributes: job.attributes, Catalog: strconv.FormatInt(v.catalogVersion, 10),
 	})
 	ctx, cancel := context.WithTimeout(ctx, 2*compareTimeout)

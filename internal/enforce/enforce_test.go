@@ -903,11 +903,11 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	ahead := time.Until(time.Unix(expires, 0))
-	if ahead < time.Hour || ahead > time.Hour+2*seal.TTL {
-		t.Errorf("expires %v from now, want an hour and %v", ahead, seal.TTL)
+	if ahead < time.Hour || ahead > time.Hour+2*seal.SealLifetime {
+		t.Errorf("expires %v from now, want an hour and %v", ahead, seal.SealLifetime)
 	}
-	if renew := time.Until(s.Renew); renew <= 0 || renew >= seal.TTL {
-		t.Errorf("renewed %v from now, want within %v", renew, seal.TTL)
+	if renew := time.Until(s.Renew); renew <= 0 || renew >= seal.SealLifetime {
+		t.Errorf("renewed %v from now, want within %v", renew, seal.SealLifetime)
 	}
 }
 

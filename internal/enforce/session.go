@@ -97,7 +97,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	value := s.sealedBy.Seal(seal.Claims{
 		Nonce:      binary.BigEndian.Uint32(nonce[:]),
 		PID:        b.PID,
-		Expires:    now.Add(v.clockOffset + seal.TTL),
+		Expires:    now.Add(v.clockOffset + seal.SealLifetime),
 		Profile:    s.profile,
 		Attributes: s.attributes,
 		Alone:      true,
@@ -105,8 +105,8 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
-	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2),
-		Expires: now.Add(seal.TTL * 11 / 12),
+	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.SealLifetime / 2),
+		Expires: now.Add(seal.SealLifetime * 11 / 12),
 		Rights:  v.state.rightsEpoch, Stale: func() bool {
 			return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset)
 		},

@@ -45,7 +45,7 @@ func (in *instance) forced(t *testing.T) *forced {
 		t.Fatal(err)
 	}
 	defer super.Close(context.Background())
-	ring, err := seal.Load(context.Background(), super)
+	ring, err := seal.LoadKeyring(context.Background(), super)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func (in *instance) forced(t *testing.T) *forced {
 }
 
 func (f *forced) seal(t *testing.T) {
-	value := f.key.Seal(seal.Claims{Nonce: 1, PID: f.conn.PID(), Expires: time.Now().Add(seal.TTL), Profile: "p",
+	value := f.key.Seal(seal.Claims{Nonce: 1, PID: f.conn.PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
 		Attributes: map[string]string{"user": user1}})
 	if r := f.conn.ExecParams(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)",
 		[][]byte{[]byte(value)}, nil, nil, nil).Read(); r.Err != nil {

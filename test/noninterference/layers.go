@@ -44,11 +44,12 @@ func (st *stage) unsealed() (wrong []string) {
 // back.
 func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	c := st.writers[0]
-	ring, err := seal.Load(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
+	ring, err := seal.LoadKeyring(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: s.credentials()[st.caller]})
+	value := ring.Newest().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
+		Attributes: s.credentials()[st.caller]})
 	var failed string
 	all := func(before string) map[string][]string {
 		out := map[string][]string{}

@@ -289,7 +289,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	if w.sizes, err = pgcatalog.Sizes(ctx, conn, rls.PredicateTables(w.pol)); err != nil {
 		t.Fatal(err)
 	}
-	ring, err := seal.Load(ctx, conn)
+	ring, err := seal.LoadKeyring(ctx, conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,8 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 
 func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: w.about})
+	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
+		Profile: "p", Attributes: w.about})
 	if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
 		t.Fatal(err)
 	}

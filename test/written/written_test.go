@@ -170,25 +170,27 @@ func forms(m *instance.Migrated) []string {
 		}
 		nodes = append(nodes, t.Write.Conditions()...)
 		for i, n := range nodes {
-			sql, signed := predicate.Inject(n, "r1")
+			sql, signed := predicate.InjectedCondition(n, "r1")
 			say("inject %s %d, signed %v: %s", name, i, signed, sql)
-			say("direct %s %d: %s", name, i, predicate.Direct(n, "t", map[string]string{"user": "it's one", "tenant": "t1", "me": "1"}))
+			say("direct %s %d: %s", name, i, predicate.DirectCondition(n, "t",
+				map[string]string{"user": "it's one", "tenant": "t1", "me": "1"}))
 			numbered := predicate.Parameters{First: 3}
-			say("numbered %s %d: %s %q", name, i, numbered.Direct(n, "t"), numbered.Names)
-			if flat, ok := predicate.Flat(n, t.Relation, "t"); ok {
+			say("numbered %s %d: %s %q", name, i, numbered.Condition(n, "t"), numbered.Names)
+			if flat, ok := predicate.SignedViewCondition(n, t.Relation, "t"); ok {
 				say("flat %s %d, signed view %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
 			}
 			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))
 			columns, known := predicate.RowColumns(n)
 			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
-				name, i, predicate.Attributes(n), columns, known,
-				predicate.TimeCanHide(n), names(predicate.InsertCanHide(n)), names(predicate.ShownWhileEmpty(n)), sets(n, t.Relation), helpers(n))
+				name, i, predicate.AttributesOf(n), columns, known,
+				predicate.TimeCanHide(n), names(predicate.TablesWhereInsertHides(n)), names(predicate.TablesThatShowWhenEmpty(n)),
+				sets(n, t.Relation), helpers(n))
 			for _, part := range predicate.Conjuncts(n) {
 				switch part := part.(type) {
 				case predicate.Recorded:
-					say("subjects %s %d: %s", name, i, predicate.Subject(part, "t", map[string]string{"user": "u"}))
+					say("subjects %s %d: %s", name, i, predicate.SubjectsQuery(part, "t", map[string]string{"user": "u"}))
 				case predicate.Registered:
-					say("registry %s %d: %s", name, i, predicate.Registry(part, "t", map[string]string{"user": "u"}))
+					say("registry %s %d: %s", name, i, predicate.RegistryQuery(part, "t", map[string]string{"user": "u"}))
 				}
 			}
 		}
@@ -207,7 +209,7 @@ func forms(m *instance.Migrated) []string {
 	say("changes: what is not watched %q, unnoticed %q, timed %v, signed views %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
 		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.PredicateTables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
-		from, where := d.Origin.Products(d.Table, "made", "source")
+		from, where := d.Origin.ProductsSQL(d.Table, "made", "source")
 		say("products of %s: %q where %s", d.Table.Name, from, where)
 		say("made %s: %s", d.Table.Name, d.Origin.MadeFromCondition("made", "source"))
 	}
@@ -224,8 +226,8 @@ func names(relations []*catalog.Relation) []string {
 
 func sets(n predicate.Node, of *catalog.Relation) []string {
 	var out []string
-	for _, s := range predicate.Sets(n, of) {
-		out = append(out, fmt.Sprint(s.Relation.Name, s.Column, names(s.Reads)))
+	for _, s := range predicate.HashedSets(n, of) {
+		out = append(out, fmt.Sprint(s.Relation.Name, s.Column, names(s.SourceTables)))
 	}
 	return out
 }

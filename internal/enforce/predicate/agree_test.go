@@ -57,7 +57,7 @@ func newBench(t *testing.T) *bench {
 	if err := migrations.Up(ctx, b.conn, migrations.Options{}, rls.Generate(pol, b.snap, rls.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	ring, err := seal.Load(ctx, b.conn)
+	ring, err := seal.LoadKeyring(ctx, b.conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: from}}, Status: "role", Is: "granted"}
 	case "reference":
 		return predicate.Consent{
-			Steps: []predicate.Step{{Relation: b.relation("subjects"), Column: "id", From: "subject"}}, Required: true,
+			Steps: []predicate.Step{{Relation: b.relation("subjects"), Column: "id", From: "subject"}}, FirstRequired: true,
 			Status: "status", Is: "granted",
 		}
 	case "visible":
@@ -207,7 +207,8 @@ func (b *bench) load(tables map[catalog.Name][]predicate.Row) string {
 func (b *bench) setSeal(w predicate.World) error {
 	value := ""
 	if w.Sealed {
-		value = b.key.Seal(seal.Claims{PID: b.conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: w.Attributes})
+		value = b.key.Seal(seal.Claims{PID: b.conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
+			Attributes: w.Attributes})
 	}
 	_, err := b.conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value)
 	return err
@@ -246,7 +247,7 @@ func TestFormsAgree(t *testing.T) {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
 		}
-		if flatSQL, ok := predicate.Flat(n, items, "items"); ok {
+		if flatSQL, ok := predicate.SignedViewCondition(n, items, "items"); ok {
 			for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_signed.sealed()) AND " + flatSQL); got != want {
 					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
@@ -256,7 +257,7 @@ func TestFormsAgree(t *testing.T) {
 		if !w.Sealed {
 			return // the injected form leaves it to the policy, or raises
 		}
-		inject, needsSignature := predicate.Inject(n, "pgconsent_row")
+		inject, needsSignature := predicate.InjectedCondition(n, "pgconsent_row")
 		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + inject
 		if needsSignature != strings.Contains(inject, "pgconsent_signed.public_") {
 			t.Fatalf("needsSignature is %v\n%s", needsSignature, inject)
@@ -297,10 +298,10 @@ func TestSQL(t *testing.T) {
 		`LEFT JOIN LATERAL (SELECT r_2.status FROM pgconsent_signed.public_subjects AS r_2 WHERE r_2.id OPERATOR(pg_catalog.=) r_1.subject OFFSET 0) AS r_2 ON true` +
 		` WHERE r_1.item OPERATOR(pg_catalog.=) r.id AND (r_2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0))) ` +
 		`THEN true END) IS NOT NULL`
-	if got, _ := predicate.Inject(n, "r"); got != wantInject {
+	if got, _ := predicate.InjectedCondition(n, "r"); got != wantInject {
 		t.Errorf("injected form:\n got %s\nwant %s", got, wantInject)
 	}
-	if got, signed := predicate.Inject(predicate.Open{}, "r"); got != "true" || signed {
+	if got, signed := predicate.InjectedCondition(predicate.Open{}, "r"); got != "true" || signed {
 		t.Errorf("open: %q, %v", got, signed)
 	}
 	if got := predicate.Policy(predicate.Open{}, b.relation("items")); got != "(SELECT pgconsent_signed.sealed())" {

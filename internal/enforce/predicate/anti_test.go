@@ -44,7 +44,7 @@ func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 			Steps:  []predicate.Step{{Relation: links, Column: "item", From: "id"}, {Relation: subjects(c.change), Column: "id", From: "subject"}},
 			Status: "status", Is: "granted",
 		}
-		flat, _ := predicate.Flat(n, items, "t")
+		flat, _ := predicate.SignedViewCondition(n, items, "t")
 		for _, sql := range []string{flat, predicate.Policy(n, items)} {
 			if all := strings.Contains(sql, " LEFT JOIN (SELECT "); all == c.one {
 				t.Errorf("%s: %s", name, sql)

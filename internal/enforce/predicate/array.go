@@ -15,7 +15,7 @@ func ParseArray(literal string) (elements []*string, ok bool) {
 	}
 	for {
 		var element *string
-		if element, rest, ok = arrayElement(rest); !ok {
+		if element, rest, ok = readArrayElement(rest); !ok {
 			return nil, false
 		}
 		elements = append(elements, element)
@@ -28,8 +28,8 @@ func ParseArray(literal string) (elements []*string, ok bool) {
 	}
 }
 
-// arrayElement reads one element and returns what follows it.
-func arrayElement(text string) (element *string, rest string, ok bool) {
+// readArrayElement reads one element from the beginning of a text, and returns the text behind it.
+func readArrayElement(text string) (element *string, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, "{},\"\\ \t\n\r\v\f")
 		if end <= 0 || text[end] != ',' && text[end] != '}' {
@@ -57,7 +57,7 @@ func arrayElement(text string) (element *string, rest string, ok bool) {
 	return nil, "", false
 }
 
-// WriteArray is the literal of an array of these elements, all quoted.
+// WriteArray returns the literal of an array of these elements, all quoted.
 func WriteArray(elements []string) string {
 	quoted := make([]string, len(elements))
 	for i, e := range elements {

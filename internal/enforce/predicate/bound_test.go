@@ -34,7 +34,7 @@ func TestAListThatIsLeftOutIsTold(t *testing.T) {
 		if got := b.ids("CREATE TEMP TABLE copied (what text DEFAULT 'left out', list " + c.sqlType + " DEFAULT " + mark + ");" +
 			"INSERT INTO copied DEFAULT VALUES;" +
 			"INSERT INTO copied SELECT w.list, w.list::" + c.sqlType + " FROM (VALUES (NULL), " + c.written + ") AS w (list);" +
-			"SELECT what FROM copied AS new WHERE " + list.IsOmittedDefault()); got != "left out" {
+			"SELECT what FROM copied AS new WHERE " + list.IsOmittedDefaultSQL()); got != "left out" {
 			t.Errorf("%s: %q is taken for left out", c.sqlType, got)
 		}
 		b.ids("DROP TABLE copied")

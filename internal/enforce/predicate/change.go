@@ -6,11 +6,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// InsertCanHide returns the tables of n in which a new row can hide rows that showed before: those to which steps of a
-// consent or of a derivation lead, except steps that lead to at most one row. Sorted by name.
-func InsertCanHide(n Node) []*catalog.Relation {
+// TablesWhereInsertHides returns the tables in which a new row can hide other rows that showed before: the tables to
+// which steps of a consent or of a derivation lead, except by steps that lead to at most one row. They are sorted by
+// name.
+func TablesWhereInsertHides(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
 		var steps []Step
 		switch n := n.(type) {
 		case Consent:
@@ -18,12 +19,12 @@ func InsertCanHide(n Node) []*catalog.Relation {
 		case Recorded:
 			steps = n.Steps
 		case Derived:
-			for _, o := range append([]Origin{n.Origin}, n.Again...) {
+			for _, o := range append([]Origin{n.Origin}, n.SourceOrigins...) {
 				steps = append(steps, o.Steps...)
 			}
 		case Registered:
-			steps = n.Of.Steps
-			found[CurrentConsents] = registry // a first record may be a refusal
+			steps = n.Subjects.Steps
+			found[CurrentConsents] = registryTable // a first record of a subject may be a refusal
 		}
 		for _, step := range steps {
 			if !isUnique(step) {
@@ -44,10 +45,10 @@ func isUnique(s Step) bool {
 	return slices.Equal(s.Relation.PrimaryKey, []string{s.Column})
 }
 
-// TimeCanHide tells whether time alone can hide a row.
+// TimeCanHide tells whether the passing of time alone can hide a row.
 func TimeCanHide(n Node) bool {
 	timed := false
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
 		switch n := n.(type) {
 		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, Recorded, Derived:
 		case Consent:

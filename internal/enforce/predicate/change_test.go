@@ -55,7 +55,7 @@ func TestNothingElseHidesRows(t *testing.T) {
 				n := compiled.Rows
 				helpers := predicate.Helpers(n)
 				grows := map[catalog.Name]bool{}
-				for _, g := range predicate.InsertCanHide(n) {
+				for _, g := range predicate.TablesWhereInsertHides(n) {
 					grows[g.Name] = true
 				}
 				for range 8 {

@@ -10,33 +10,33 @@ import (
 )
 
 // Derived shows a row that was made from other rows if it was made from at least one, and each of these exists and
-// shows by Rows. It has the probe form only, and no signed view.
+// meets Rows. It is always written as a probe, and a table with such a rule has no signed view.
 type Derived struct {
 	Origin
-	Rows Node // the condition on each source
+	Rows Node // the condition that each source must meet
 
-	// Again says how sources were made from other rows of their own table, for which the same condition applies. A row
-	// whose sources go more than [MaxDepth] deep, or in a circle, is hidden.
-	Again []Origin
+	// SourceOrigins says how sources were themselves made from other rows of their table. The same condition applies to
+	// those. A row is hidden if its sources go more than [MaxDepth] deep, or in a circle.
+	SourceOrigins []Origin
 }
 
-// Origin says from which rows a row was made: the rows that the steps lead to, or the rows whose keys are in a list of
-// the row.
+// Origin says from which rows a row was made: from the rows to which the steps lead, or from the rows whose keys are in
+// a list of the row.
 type Origin struct {
 	Steps  []Step
-	List   List              // without Steps: the column of keys
+	List   List              // if there are no Steps: the column that lists the keys of the sources
 	Source *catalog.Relation // the table whose keys the list holds
-	Key    string            // its primary key
-	// a condition on the row's own columns; if true, the row needs no source; nil: every row needs one
+	Key    string            // the primary key of Source
+	// a condition on the row's own columns under which the row needs no source; nil: every row needs one
 	Unless Node
 }
 
-// MaxDepth is how long a chain of rows may be that were made from each other in one table.
+// MaxDepth is the largest length of a chain of rows of one table that were made from each other.
 const MaxDepth = 100
 
 func (Derived) node() {}
 
-// Table is the table of the sources.
+// Table returns the table of the sources.
 func (o Origin) Table() *catalog.Relation {
 	if len(o.Steps) > 0 {
 		return o.Steps[len(o.Steps)-1].Relation
@@ -44,16 +44,16 @@ func (o Origin) Table() *catalog.Relation {
 	return o.Source
 }
 
-// OfSource is the condition on a source, and on the sources that it was made from itself.
-func (n Derived) OfSource() Node {
+// SourceCondition returns the condition on a source, and on the sources from which that source was made.
+func (n Derived) SourceCondition() Node {
 	out := All{n.Rows}
-	for _, o := range n.Again {
-		out = append(out, Derived{Origin: o, Rows: n.Rows, Again: n.Again})
+	for _, o := range n.SourceOrigins {
+		out = append(out, Derived{Origin: o, Rows: n.Rows, SourceOrigins: n.SourceOrigins})
 	}
 	return out
 }
 
-// fromColumns are the columns of the row that lead to its sources, without the columns of Unless.
+// fromColumns returns the columns of the row that lead to its sources, without the columns of Unless.
 func (o Origin) fromColumns() []string {
 	if len(o.Steps) > 0 {
 		return o.Steps[0].fromColumns()
@@ -61,141 +61,144 @@ func (o Origin) fromColumns() []string {
 	return []string{o.List.Column}
 }
 
-// reads are the columns that lead on from the rows of the i-th step.
-func (o Origin) reads(i int) []string {
+// stepColumns returns the columns of the rows of the i-th step from which the next step leads on.
+func (o Origin) stepColumns(i int) []string {
 	if i+1 < len(o.Steps) {
 		return o.Steps[i+1].fromColumns()
 	}
 	return nil
 }
 
-func (o Origin) valid() bool { return len(o.Steps) > 0 || o.Source != nil && o.Key != "" }
+func (o Origin) isValid() bool { return len(o.Steps) > 0 || o.Source != nil && o.Key != "" }
 
-// valid tells whether the node can be written at all.
-func (n Derived) valid() bool {
-	for _, o := range n.Again {
-		if !o.valid() || o.Table() != n.Table() || len(n.Table().PrimaryKey) == 0 {
+// isValid tells whether SQL can be written for the node.
+func (n Derived) isValid() bool {
+	for _, o := range n.SourceOrigins {
+		if !o.isValid() || o.Table() != n.Table() || len(n.Table().PrimaryKey) == 0 {
 			return false
 		}
 	}
-	return n.Origin.valid() && n.Rows != nil
+	return n.Origin.isValid() && n.Rows != nil
 }
 
 func (w *writer) derivedSQL(n Derived, row string) string {
-	if w.negated || !n.valid() {
-		return w.nothing()
+	if w.negated || !n.isValid() {
+		return w.hidesAllSQL()
 	}
 	outer := w.form
-	w.form = probe
+	w.form = probeForm
 	defer func() { w.form = outer }()
 	holds := ""
 	switch {
-	case len(n.Again) > 0:
-		holds = w.recursiveSources(n, row)
+	case len(n.SourceOrigins) > 0:
+		holds = w.recursiveSourcesSQL(n, row)
 	case len(n.Steps) > 0:
-		holds = w.linkedSources(n, row)
+		holds = w.linkedSourcesSQL(n, row)
 	default:
-		holds = w.listedSources(n, row)
+		holds = w.listedSourcesSQL(n, row)
 	}
 	if n.Unless != nil {
-		return "(" + w.write(n.Unless, row) + " OR " + holds + ")"
+		return "(" + w.nodeSQL(n.Unless, row) + " OR " + holds + ")"
 	}
 	return holds
 }
 
-// linkedSources follows the steps. A step that leads to no row gives NULL, which is not true.
-func (w *writer) linkedSources(n Derived, row string) string {
+// linkedSourcesSQL writes the FROM item of sources to which steps lead. A step that leads to no row gives NULL, which
+// is not true.
+func (w *writer) linkedSourcesSQL(n Derived, row string) string {
 	first, last := n.Steps[0], w.alias()
 	if len(n.Steps) == 1 && isUnique(first) {
-		return "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
-			" AND " + w.write(n.Rows, last) + fence
+		return "EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
+			" AND " + w.nodeSQL(n.Rows, last) + fence
 	}
-	some := "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) + fence
+	some := "EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last,
+		row) + fence
 	begin := w.alias()
 	last = begin
 	var b strings.Builder
-	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + begin)
+	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(first.Relation) + " AS " + begin)
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
 		if i+2 < len(n.Steps) {
-			b.WriteString(w.linkSQL(step, last, next, n.reads(i+1)))
+			b.WriteString(w.linkSQL(step, last, next, n.stepColumns(i+1)))
 		} else {
-			b.WriteString(" LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, next) + " AS shows FROM " +
-				w.helper(step.Relation) + " AS " + next +
+			b.WriteString(" LEFT JOIN LATERAL (SELECT " + w.nodeSQL(n.Rows, next) + " AS shows FROM " +
+				w.helperName(step.Relation) + " AS " + next +
 				" WHERE " + step.onSQL(next, last) + " OFFSET 0) AS " + next + " ON true")
 		}
 		last = next
 	}
 	shows := last + ".shows"
 	if len(n.Steps) == 1 {
-		shows = "(" + w.write(n.Rows, last) + ")"
+		shows = "(" + w.nodeSQL(n.Rows, last) + ")"
 	}
 	b.WriteString(" WHERE " + first.onSQL(begin, row) + " AND " + shows + " IS NOT TRUE" + fence)
 	return "(" + some + " AND " + b.String() + ")"
 }
 
-// listedSources looks up each key of the list.
-func (w *writer) listedSources(n Derived, row string) string {
+// listedSourcesSQL writes the look-up of each key in the list.
+func (w *writer) listedSourcesSQL(n Derived, row string) string {
 	some, each, source := w.alias(), w.alias(), w.alias()
 	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, some) + fence +
 		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
-		w.helper(n.Source) + " AS " + source +
-		" WHERE " + equal(column(source, n.Key), n.elementSQL(each+".id")) + " AND " + w.write(n.Rows, source) + fence + fence + ")"
+		w.helperName(n.Source) + " AS " + source +
+		" WHERE " + equalSQL(columnSQL(source, n.Key), n.elementSQL(each+".id")) + " AND " + w.nodeSQL(n.Rows,
+		source) + fence + fence + ")"
 }
 
-// recursiveSources also follows the sources of sources, each key once for each depth: a circle is followed until it is
-// too deep.
-func (w *writer) recursiveSources(n Derived, row string) string {
+// recursiveSourcesSQL writes the query that also follows the sources of sources, each key once for each depth: a circle
+// is followed until it is too deep.
+func (w *writer) recursiveSourcesSQL(n Derived, row string) string {
 	all, source, sources, shown := w.alias(), w.alias(), w.alias(), w.alias()
 	t := n.Table()
 	var names, keys, on, begin []string
 	for i, name := range t.PrimaryKey {
 		key := "p" + strconv.Itoa(i+1)
 		names, keys = append(names, key), append(keys, sources+"."+key)
-		on = append(on, equal(column(source, name), all+"."+key))
-		begin = append(begin, equal(column(shown, name), all+"."+key))
+		on = append(on, equalSQL(columnSQL(source, name), all+"."+key))
+		begin = append(begin, equalSQL(columnSQL(shown, name), all+"."+key))
 	}
-	var again []string
+	var recursiveTerms []string
 	reads := []string{}
-	for _, o := range n.Again {
+	for _, o := range n.SourceOrigins {
 		reads = append(reads, o.fromColumns()...)
 		if o.Unless != nil {
 			columns, _ := RowColumns(o.Unless)
 			reads = append(reads, columns...)
 		}
-		again = append(again, w.sourcesSQL(o, source))
+		recursiveTerms = append(recursiveTerms, w.sourcesSQL(o, source))
 	}
 	key := strings.Join(names, ", ")
 	return "NOT EXISTS (WITH RECURSIVE " + all + " (" + key + ", depth) AS (" +
 		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sourcesSQL(n.Origin.withoutUnless(), row) + ") AS " + sources +
 		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
-		" CROSS JOIN LATERAL (SELECT " + columns(source, reads...) + " FROM " + w.helper(t) + " AS " + source +
+		" CROSS JOIN LATERAL (SELECT " + columnListSQL(source, reads...) + " FROM " + w.helperName(t) + " AS " + source +
 		" WHERE " + strings.Join(on, " AND ") + " OFFSET 0) AS " + source +
-		" CROSS JOIN LATERAL (" + strings.Join(again, " UNION ALL ") + ") AS " + sources + " (" + key + ")" +
+		" CROSS JOIN LATERAL (" + strings.Join(recursiveTerms, " UNION ALL ") + ") AS " + sources + " (" + key + ")" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")" +
-		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, shown) + " AS shows FROM " +
-		w.helper(t) + " AS " + shown +
+		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.nodeSQL(n.Rows, shown) + " AS shows FROM " +
+		w.helperName(t) + " AS " + shown +
 		" WHERE " + strings.Join(begin, " AND ") + " OFFSET 0) AS " + shown + " ON true" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + shown +
 		".shows IS NOT TRUE" + fence
 }
 
-// withoutUnless is the origin for a row for which Unless was already found not to be true.
+// withoutUnless returns the origin for a row about which it is known that Unless is not true.
 func (o Origin) withoutUnless() Origin {
 	o.Unless = nil
 	return o
 }
 
-// sourcesSQL is a query of the keys of a row's sources: with a row of NULLs for a source that does not exist, and if
-// there is none at all.
+// sourcesSQL returns a query of the keys of a row's sources. It has a row of NULLs for a source that does not exist,
+// and one if there is no source at all.
 func (w *writer) sourcesSQL(o Origin, row string) string {
 	one := w.alias()
 	from, last := "(SELECT 1) AS "+one, ""
 	key := func(alias string) string {
 		var out []string
 		for i, name := range o.Table().PrimaryKey {
-			out = append(out, column(alias, name)+"::"+KeyType(o.Table().Column(name))+" AS p"+strconv.Itoa(i+1))
+			out = append(out, columnSQL(alias, name)+"::"+KeyType(o.Table().Column(name))+" AS p"+strconv.Itoa(i+1))
 		}
 		return strings.Join(out, ", ")
 	}
@@ -203,17 +206,17 @@ func (w *writer) sourcesSQL(o Origin, row string) string {
 		each := w.alias()
 		last = w.alias()
 		from += " LEFT JOIN " + o.List.elementsSQL(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
-			" FROM " + w.helper(o.Source) + " AS " + last +
-			" WHERE " + equal(column(last, o.Key), o.elementSQL(each+".id")) + " OFFSET 0) AS " + last + " ON true"
+			" FROM " + w.helperName(o.Source) + " AS " + last +
+			" WHERE " + equalSQL(columnSQL(last, o.Key), o.elementSQL(each+".id")) + " OFFSET 0) AS " + last + " ON true"
 	}
 	before := row
 	for i, step := range o.Steps {
 		last = w.alias()
 		selected := key
 		if i+1 < len(o.Steps) {
-			selected = func(alias string) string { return columns(alias, o.reads(i)...) }
+			selected = func(alias string) string { return columnListSQL(alias, o.stepColumns(i)...) }
 		}
-		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.helper(step.Relation) + " AS " +
+		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.helperName(step.Relation) + " AS " +
 			last + " WHERE " + step.onSQL(last, before) + " OFFSET 0) AS " + last + " ON true"
 		before = last
 	}
@@ -223,12 +226,12 @@ func (w *writer) sourcesSQL(o Origin, row string) string {
 	}
 	query := "SELECT " + strings.Join(keys, ", ") + " FROM " + from
 	if o.Unless != nil {
-		query += " WHERE (" + w.write(o.Unless, row) + ") IS NOT TRUE"
+		query += " WHERE (" + w.nodeSQL(o.Unless, row) + ") IS NOT TRUE"
 	}
 	return query
 }
 
-// The forms of keys in a JSON list for a table whose key is no text; other elements match no row.
+// The forms of keys in a JSON list, for a table whose key is no text. Elements of other forms match no row.
 const (
 	uuidElement    = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 	integerElement = "^(0|-?[1-9][0-9]{0,17})$"
@@ -236,7 +239,7 @@ const (
 
 var uuidKey, integerKey = regexp.MustCompile(uuidElement), regexp.MustCompile(integerElement)
 
-// castType is the type to which an element of JSON is cast; "" if it is compared as it is.
+// castType returns the type to which an element of JSON is cast; "": it is compared as it is.
 func (o Origin) castType() string {
 	if o.List.Form != GrantJSONB && o.List.Form != GrantJSON {
 		return ""
@@ -250,7 +253,7 @@ func (o Origin) castType() string {
 	return ""
 }
 
-// elementSQL is an SQL expression for an element of the list as a key of the sources.
+// elementSQL returns the expression of a list's element as a key of the sources.
 func (o Origin) elementSQL(value string) string {
 	form := uuidElement
 	switch o.castType() {
@@ -262,66 +265,66 @@ func (o Origin) elementSQL(value string) string {
 	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.castType() + " END"
 }
 
-// Products are the items of a FROM and the condition that find the rows of a table, called row, that were made from the
-// row of the sources' table called source. They read the tables themselves, for roles to which row security does not
-// apply. A row may be found more than once. Erasures use it.
-func (o Origin) Products(table *catalog.Relation, row, source string) (from []string, where string) {
-	w := writer{direct: true, prefix: prefixFor(row + source)}
+// ProductsSQL returns the FROM items and the condition that find the rows of a table, under the alias row, which were
+// made from the row source of the sources' table. They read the tables themselves, for roles to which row security does
+// not apply. A row may be found more than once. Erasures use them.
+func (o Origin) ProductsSQL(table *catalog.Relation, row, source string) (from []string, where string) {
+	w := writer{readsTables: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"
 	}
 	row, source = catalog.QuoteIdent(row), catalog.QuoteIdent(source)
 	from = []string{table.Name.SQL() + " AS " + row}
-	if !o.valid() {
+	if !o.isValid() {
 		return from, "false"
 	}
 	var conditions []string
 	if len(o.Steps) == 0 {
 		each := w.alias()
 		from = append(from, o.List.elementsSQL(row, each))
-		conditions = append(conditions, equal(column(source, o.Key), o.elementSQL(each+".id")))
+		conditions = append(conditions, equalSQL(columnSQL(source, o.Key), o.elementSQL(each+".id")))
 	}
 	last := row
 	for i, step := range o.Steps {
 		next := source
 		if i+1 < len(o.Steps) {
 			next = w.alias()
-			from = append(from, w.helper(step.Relation)+" AS "+next)
+			from = append(from, w.helperName(step.Relation)+" AS "+next)
 		}
 		conditions = append(conditions, step.onSQL(next, last))
 		last = next
 	}
 	if o.Unless != nil {
-		conditions = append(conditions, "("+w.write(o.Unless, row)+") IS NOT TRUE")
+		conditions = append(conditions, "("+w.nodeSQL(o.Unless, row)+") IS NOT TRUE")
 	}
 	return from, strings.Join(conditions, " AND ")
 }
 
-// MadeFromCondition is the condition that the row called row was made from the row of the source's table called source.
-// It reads the tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain
-// one row use it.
+// MadeFromCondition returns the condition that the row called row was made from the row called source. It reads the
+// tables themselves, for roles to which row security does not apply, and is never NULL. Tools that explain one row use
+// it.
 func (o Origin) MadeFromCondition(row, source string) string {
-	w := writer{direct: true, prefix: prefixFor(row + source)}
+	w := writer{readsTables: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
 		w.prefix += "_"
 	}
 	row, source = catalog.QuoteIdent(row), catalog.QuoteIdent(source)
 	var made string
 	switch {
-	case !o.valid():
+	case !o.isValid():
 		return "false"
 	case len(o.Steps) == 0:
 		each := w.alias()
 		made = "EXISTS (SELECT 1 FROM " + o.List.elementsSQL(row, each) + " WHERE " +
-			equal(column(source, o.Key), o.elementSQL(each+".id")) + ")"
+			equalSQL(columnSQL(source, o.Key), o.elementSQL(each+".id")) + ")"
 	case len(o.Steps) == 1:
 		made = o.Steps[0].onSQL(source, row)
 	default:
 		first := w.alias()
-		last, from := first, w.helper(o.Steps[0].Relation)+" AS "+first
+		last, from := first, w.helperName(o.Steps[0].Relation)+" AS "+first
 		for _, step := range o.Steps[1 : len(o.Steps)-1] {
 			next := w.alias()
-			from += " JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
+			from += " JOIN " + w.helperName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
 			last = next
 		}
 		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].onSQL(first, row) + " AND " +
@@ -330,18 +333,18 @@ func (o Origin) MadeFromCondition(row, source string) string {
 	return "(" + made + ") IS TRUE"
 }
 
-// sourcesShow evaluates the node in memory; see Eval.
+// sourcesShow evaluates a Derived node in memory; see [Eval].
 func sourcesShow(n Derived, row Row, w World) bool {
-	if !n.valid() {
+	if !n.isValid() {
 		return false
 	}
-	if n.Unless != nil && judge(n.Unless, row, w) == yes {
+	if n.Unless != nil && evalNode(n.Unless, row, w) == yes {
 		return true
 	}
-	sources, whole := n.from(row, w)
+	sources, whole := n.sourcesOf(row, w)
 	known := map[string]bool{}
-	var hold func(rows []Row, depth int) bool
-	hold = func(rows []Row, depth int) bool {
+	var allHold func(rows []Row, depth int) bool
+	allHold = func(rows []Row, depth int) bool {
 		for _, source := range rows {
 			id := fmt.Sprint(depth)
 			for _, name := range n.Table().PrimaryKey {
@@ -349,11 +352,11 @@ func sourcesShow(n Derived, row Row, w World) bool {
 			}
 			ok, done := known[id]
 			if !done || len(n.Table().PrimaryKey) == 0 {
-				ok = depth <= MaxDepth && judge(n.Rows, source, w) == yes
-				for _, o := range n.Again {
-					if ok && (o.Unless == nil || judge(o.Unless, source, w) != yes) {
-						next, all := o.from(source, w)
-						ok = all && hold(next, depth+1)
+				ok = depth <= MaxDepth && evalNode(n.Rows, source, w) == yes
+				for _, o := range n.SourceOrigins {
+					if ok && (o.Unless == nil || evalNode(o.Unless, source, w) != yes) {
+						next, all := o.sourcesOf(source, w)
+						ok = all && allHold(next, depth+1)
 					}
 				}
 				known[id] = ok
@@ -364,11 +367,11 @@ func sourcesShow(n Derived, row Row, w World) bool {
 		}
 		return true
 	}
-	return whole && hold(sources, 1)
+	return whole && allHold(sources, 1)
 }
 
-// from are a row's sources; false if there is none, or one does not exist.
-func (o Origin) from(row Row, w World) (out []Row, whole bool) {
+// sourcesOf returns the sources of a row; whole is false if there is none, or one does not exist.
+func (o Origin) sourcesOf(row Row, w World) (out []Row, whole bool) {
 	if len(o.Steps) == 0 {
 		ids, ok := o.List.ids(row)
 		for _, id := range ids {
@@ -377,7 +380,7 @@ func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 			}
 			found := false
 			for _, source := range w.Tables[o.Source.Name] {
-				if key, there := source[o.Key]; there && key == o.idSQL(*id) {
+				if key, there := source[o.Key]; there && key == o.keyText(*id) {
 					out, found = append(out, source), true
 				}
 			}
@@ -391,7 +394,7 @@ func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 	for _, step := range o.Steps {
 		var next []Row
 		for _, at := range out {
-			to := follow(step, at, w)
+			to := followStep(step, at, w)
 			if len(to) == 0 {
 				return nil, false
 			}
@@ -402,8 +405,8 @@ func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 	return out, true
 }
 
-// idSQL is an element of the list as the text of a key.
-func (o Origin) idSQL(element string) string {
+// keyText returns an element of the list as the text of a key.
+func (o Origin) keyText(element string) string {
 	switch o.castType() {
 	case "pg_catalog.uuid":
 		if uuidKey.MatchString(element) {

@@ -8,29 +8,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Direct writes n for the owner, to whom row security does not apply: as a condition on the row called alias, over the
-// tables themselves, with the attributes of a caller as constants; an absent one counts as missing. It shows the rows
-// that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the functions of
-// schema pgconsent_signed. It is for tools and enforces nothing.
-func Direct(n Node, alias string, attributes map[string]string) string {
-	return "(" + Constants(direct(n, alias), attributes) + ") IS TRUE"
+// DirectCondition returns n as a condition on the row called alias, for the owner, to whom row security does not apply.
+// It reads the tables themselves, and has the attributes of a caller as constants; an attribute that is not given
+// counts as missing. It shows the rows that [Policy] shows this caller, is never NULL, and needs nothing installed but,
+// for lists in JSON, the functions of schema pgconsent_signed. It is for tools and enforces nothing.
+func DirectCondition(n Node, alias string, attributes map[string]string) string {
+	return "(" + ReplaceByConstants(directSQL(n, alias), attributes) + ") IS TRUE"
 }
 
-func direct(n Node, alias string) string {
-	w := writer{direct: true, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(attributesToGuard(n)), w.write(n, catalog.QuoteIdent(alias))), " AND ")
+func directSQL(n Node, alias string) string {
+	w := writer{readsTables: true, prefix: prefixFor(alias)}
+	return strings.Join(append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias))), " AND ")
 }
 
-// Parameters numbers the attributes of a caller as parameters of a statement, so that it is planned once for many
-// callers.
+// Parameters gives numbers to the attributes of a caller as parameters of a statement, so that the statement is planned
+// once for many callers.
 type Parameters struct {
-	First int      // the number of the first
+	First int      // the number of the first parameter
 	Names []string // the names of the attributes that the conditions read, in the order of their parameter numbers
 }
 
-// Direct is as [Direct], with the attributes as parameters of type text; one that is absent is NULL.
-func (p *Parameters) Direct(n Node, alias string) string {
-	return "(" + replaceAttributes(direct(n, alias), func(name string) string {
+// Condition is [DirectCondition] with parameters of type text in place of the attributes; an attribute that is not
+// given must be NULL.
+func (p *Parameters) Condition(n Node, alias string) string {
+	return "(" + replaceAttributes(directSQL(n, alias), func(name string) string {
 		i := slices.Index(p.Names, name)
 		if i < 0 {
 			i, p.Names = len(p.Names), append(p.Names, name)
@@ -39,23 +40,23 @@ func (p *Parameters) Direct(n Node, alias string) string {
 	}) + ") IS TRUE"
 }
 
-// Subject is a query of the subjects of the row called alias, for [Direct]'s callers. Its columns are the subject's id
-// as text, whether the subject is the caller and so needs no consent, whether the subject has agreed by a record, and
-// whether a guardian has.
-func Subject(n Recorded, alias string, attributes map[string]string) string {
-	if n.subject() == "" || n.Record.Relation == nil || n.Record.Element != "" {
+// SubjectsQuery returns a query of the subjects of the row called alias, for the callers of [DirectCondition]. Its
+// columns are the subject's id as text, whether the subject is the caller and so needs no consent, whether the subject
+// has agreed by a record, and whether a guardian has.
+func SubjectsQuery(n Recorded, alias string, attributes map[string]string) string {
+	if n.subjectColumn() == "" || n.Record.Relation == nil || n.Record.Element != "" {
 		return ""
 	}
-	w := writer{direct: true, prefix: prefixFor(alias)}
+	w := writer{readsTables: true, prefix: prefixFor(alias)}
 	row, subject := catalog.QuoteIdent(alias), w.alias()
 	from, where := n.subjectsSQL(row, subject), ""
 	if len(n.Steps) > 0 {
 		first := w.alias()
 		last := first
-		from = w.helper(n.Steps[0].Relation) + " AS " + first
+		from = w.helperName(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
 			next := w.alias()
-			from += w.linkSQL(step, last, next, n.reads(i+1))
+			from += w.linkSQL(step, last, next, n.stepColumns(i+1))
 			last = next
 		}
 		from += " CROSS JOIN LATERAL " + n.subjectsSQL(last, subject)
@@ -63,55 +64,58 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 	}
 	id := subject + ".id"
 	self, guarded := "false", "false"
-	if len(n.But) > 0 {
-		self = "(" + oneOf(id, Grant{Form: n.form(), To: n.But}.idArraySQL()+"::"+n.form().element()+"[]") + ") IS TRUE"
+	if len(n.ExceptCallers) > 0 {
+		self = "(" + oneOfSQL(id, Grant{Form: n.form(),
+			Grantees: n.ExceptCallers}.idArraySQL()+"::"+n.form().element()+"[]") + ") IS TRUE"
 	}
 	if n.Record.Guardians != nil {
-		guarded = "NOT (" + w.noGuardianAgrees(n, row, id) + ")"
+		guarded = "NOT (" + w.noGuardianAgreesSQL(n, row, id) + ")"
 	}
-	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.recordSQL(n.Record, row, id)+
+	return ReplaceByConstants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.recordSQL(n.Record,
+		row, id)+
 		fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
-// Registry is a query of the subjects of the row called alias, and of the record that decides for each. Its columns are
-// the subject's id as text, whether the subject is the caller, whether the subject consents, and the number, state,
-// stream, categories and expiry of the last record about the row and the caller; NULL where there is none. A record
-// that counts comes before others.
-func Registry(n Registered, alias string, attributes map[string]string) string {
-	if n.Of.subject() == "" {
+// RegistryQuery returns a query of the subjects of the row called alias, and of the record that decides for each. Its
+// columns are the subject's id as text, whether the subject is the caller, whether the subject consents, and the
+// number, state, stream, categories and expiry of the last record about the row and the caller; NULL if there is no
+// record. A record that counts comes before others.
+func RegistryQuery(n Registered, alias string, attributes map[string]string) string {
+	if n.Subjects.subjectColumn() == "" {
 		return ""
 	}
-	w := writer{direct: true, prefix: prefixFor(alias)}
+	w := writer{readsTables: true, prefix: prefixFor(alias)}
 	row, subject := catalog.QuoteIdent(alias), w.alias()
-	from, where := n.Of.subjectsSQL(row, subject), ""
-	if len(n.Of.Steps) > 0 {
+	from, where := n.Subjects.subjectsSQL(row, subject), ""
+	if len(n.Subjects.Steps) > 0 {
 		first := w.alias()
 		last := first
-		from = w.helper(n.Of.Steps[0].Relation) + " AS " + first
-		for i, step := range n.Of.Steps[1:] {
+		from = w.helperName(n.Subjects.Steps[0].Relation) + " AS " + first
+		for i, step := range n.Subjects.Steps[1:] {
 			next := w.alias()
-			from += w.linkSQL(step, last, next, n.Of.reads(i+1))
+			from += w.linkSQL(step, last, next, n.Subjects.stepColumns(i+1))
 			last = next
 		}
-		from += " CROSS JOIN LATERAL " + n.Of.subjectsSQL(last, subject)
-		where = " WHERE " + n.Of.Steps[0].onSQL(first, row)
+		from += " CROSS JOIN LATERAL " + n.Subjects.subjectsSQL(last, subject)
+		where = " WHERE " + n.Subjects.Steps[0].onSQL(first, row)
 	}
 	id, self, r := subject+".id", "false", w.alias()
-	if len(n.Of.But) > 0 {
-		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.idArraySQL()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
+	if len(n.Subjects.ExceptCallers) > 0 {
+		self = "(" + oneOfSQL(id, Grant{Form: n.Subjects.form(),
+			Grantees: n.Subjects.ExceptCallers}.idArraySQL()+"::"+n.Subjects.form().element()+"[]") + ") IS TRUE"
 	}
-	about := append([]string{equal(column(r, "subject"), subjectText(id))}, n.aboutConditions(r, row)...)
-	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consentsSQL(n, row, id)+
+	about := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, n.aboutConditions(r, row)...)
+	return ReplaceByConstants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consentsSQL(n, row, id)+
 		fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
-		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at",
+		" LEFT JOIN LATERAL (SELECT "+columnListSQL(r, "number", "state", "stream", "categories", "expires_at",
 		"decay_from")+" FROM "+CurrentConsents.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
-		" ORDER BY "+oneOf(column(r, "state"), textArray(refusals))+" DESC, ("+
-		strings.Join(w.consentConditions(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+
+		" ORDER BY "+oneOfSQL(columnSQL(r, "state"), textArray(refusals))+" DESC, ("+
+		strings.Join(w.consentConditions(n, r, row), " AND ")+") IS TRUE DESC, "+columnSQL(r, "number")+
 		" DESC LIMIT 1) AS d ON true"+where, attributes)
 }
 
-// Constants replaces each attribute of the session in an expression of this package by a constant.
-func Constants(sql string, attributes map[string]string) string {
+// ReplaceByConstants replaces each attribute of the session in a SQL expression of this package by a constant.
+func ReplaceByConstants(sql string, attributes map[string]string) string {
 	return replaceAttributes(sql, func(name string) string {
 		literal := "NULL"
 		if value, there := attributes[name]; there {
@@ -121,8 +125,8 @@ func Constants(sql string, attributes map[string]string) string {
 	})
 }
 
-// replaceAttributes replaces each attribute of the session in an expression of this package. It leaves quoted text
-// alone.
+// replaceAttributes replaces each attribute of the session in a SQL expression of this package by what the function by
+// returns. Quoted text stays as it is.
 func replaceAttributes(sql string, by func(name string) string) string {
 	return replaceUnquoted(sql, func(rest string) (string, int) {
 		name, begins := strings.CutPrefix(rest, attrCall)

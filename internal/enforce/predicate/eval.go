@@ -7,19 +7,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Row is a row in memory: column to the value's text. A column that is absent is NULL.
+// Row is a row in memory: the text of each column's value, by the column's name. A column that is not in it is NULL.
 type Row map[string]string
 
-// World is the tables and the session in which a predicate is evaluated.
+// World has the tables and the session for which a predicate is evaluated.
 type World struct {
 	Tables     map[catalog.Name][]Row
 	Attributes map[string]string // the attributes of the session; an absent attribute is NULL
 	Sealed     bool
-	Now        time.Time // when the statement began
+	Now        time.Time // the time at which the statement began
 }
 
-// Eval tells whether the row shows. It is the reference model: written to be simple, with its own three-valued logic,
-// and used only by tests.
+// Eval tells whether the row shows. It is the reference model: simple code, with its own three-valued logic, that only
+// tests use.
 func Eval(n Node, row Row, w World) bool {
 	if !w.Sealed {
 		return false
@@ -29,10 +29,10 @@ func Eval(n Node, row Row, w World) bool {
 			return false
 		}
 	}
-	return judge(n, row, w) == yes
+	return evalNode(n, row, w) == yes
 }
 
-// truth is a value of three-valued logic; the order is no < unknown < yes.
+// truth is a value of three-valued logic. In its order, no is less than unknown, and unknown less than yes.
 type truth int
 
 const (
@@ -48,14 +48,14 @@ func truthOf(b bool) truth {
 	return no
 }
 
-func judge(n Node, row Row, w World) truth {
+func evalNode(n Node, row Row, w World) truth {
 	switch n := n.(type) {
 	case Open:
 		return yes
 	case All:
 		out := yes
 		for _, part := range n {
-			out = min(out, judge(part, row, w))
+			out = min(out, evalNode(part, row, w))
 		}
 		if len(n) == 0 {
 			return unknown
@@ -64,14 +64,14 @@ func judge(n Node, row Row, w World) truth {
 	case Any:
 		out := no
 		for _, part := range n {
-			out = max(out, judge(part, row, w))
+			out = max(out, evalNode(part, row, w))
 		}
 		if len(n) == 0 {
 			return unknown
 		}
 		return out
 	case Not:
-		return yes - judge(n.Node, row, w)
+		return yes - evalNode(n.Node, row, w)
 	case Own:
 		return n.judge(row, w)
 	case Tenant:
@@ -87,26 +87,27 @@ func judge(n Node, row Row, w World) truth {
 		}
 		return truthOf(value == n.Is)
 	case Consent:
-		return shown(consents(n, row, w))
+		return yesOrUnknown(consents(n, row, w))
 	case Visible:
-		return shown(slices.ContainsFunc(follow(n.step(), row, w), func(target Row) bool {
-			return judge(n.Rows, target, w) == yes
+		return yesOrUnknown(slices.ContainsFunc(followStep(n.step(), row, w), func(target Row) bool {
+			return evalNode(n.Rows, target, w) == yes
 		}))
 	case Reference:
-		return shown(referenceShows(n, row, w))
+		return yesOrUnknown(referenceShows(n, row, w))
 	case Recorded:
-		return shown(everySubjectAgreed(n, row, w))
+		return yesOrUnknown(everySubjectAgreed(n, row, w))
 	case Derived:
-		return shown(sourcesShow(n, row, w))
+		return yesOrUnknown(sourcesShow(n, row, w))
 	case Registered:
-		return shown(everySubjectConsents(n, row, w))
+		return yesOrUnknown(everySubjectConsents(n, row, w))
 	default:
 		return unknown
 	}
 }
 
-// shown is the truth of a node that reads other tables: yes or unknown, never no, so that Not over it hides the row.
-func shown(b bool) truth {
+// yesOrUnknown turns the result of a node that reads other tables into a truth: yes or unknown, never no, so that a Not
+// around it hides the row.
+func yesOrUnknown(b bool) truth {
 	if b {
 		return yes
 	}
@@ -122,14 +123,14 @@ func consents(n Consent, row Row, w World) bool {
 			return false
 		}
 	}
-	reached := follow(n.Steps[0], row, w)
-	if n.Required && len(reached) == 0 {
+	reached := followStep(n.Steps[0], row, w)
+	if n.FirstRequired && len(reached) == 0 {
 		return false
 	}
 	for _, step := range n.Steps[1:] {
 		var next []Row
 		for _, from := range reached {
-			to := follow(step, from, w)
+			to := followStep(step, from, w)
 			if len(to) == 0 {
 				return false
 			}
@@ -141,7 +142,7 @@ func consents(n Consent, row Row, w World) bool {
 		if value, ok := subject[n.Status]; !ok || value != n.Is {
 			return false
 		}
-		if until, ok := subject[n.Expires]; n.Expires != "" && ok && !after(until, w.Now) {
+		if until, ok := subject[n.Expires]; n.Expires != "" && ok && !isAfter(until, w.Now) {
 			return false
 		}
 	}

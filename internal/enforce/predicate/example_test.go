@@ -19,7 +19,7 @@ func Example() {
 	}
 	lines := strings.NewReplacer(" AND ", "\n  AND ")
 	fmt.Println(lines.Replace(predicate.Policy(rows, notes)))
-	condition, needsSignature := predicate.Inject(rows, "n")
+	condition, needsSignature := predicate.InjectedCondition(rows, "n")
 	fmt.Println(lines.Replace(condition))
 	fmt.Println("reads signed views:", needsSignature)
 

@@ -7,39 +7,39 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// SQL shows a row for which an expression over its own columns is true. Nothing in its tree can raise an error or have
-// side effects, whatever the row holds. The caller must build it well typed.
+// SQL shows a row for which an expression over its own columns is true. Nothing in the expression can raise an error or
+// have side effects, whatever the row holds. Its types must fit, which the caller sees to.
 type SQL struct{ Expr Expr }
 
 func (SQL) node() {}
 
-// Expr is an expression. The types of this package are all there are.
+// Expr is an expression. Only the types of this package implement it.
 type Expr interface{ expr() }
 
-// Kind groups types that compare with one another.
+// Kind is a group of types that can be compared with one another.
 type Kind string
 
-// The kinds. The kinds of lists are text, uuid and number with "[]" behind.
+// The kinds. The kind of a list is text, uuid or number with "[]" behind it.
 const (
 	Bool        Kind = "boolean"
 	Text        Kind = "text"
 	Number      Kind = "number"
-	Float       Kind = "float" // apart from Number: a numeric may not fit into a float
+	Float       Kind = "float" // not part of Number, since a numeric may not fit into a float
 	UUID        Kind = "uuid"
 	Date        Kind = "date"
 	Timestamp   Kind = "timestamp"
 	TimestampTZ Kind = "timestamptz"
 	JSONB       Kind = "jsonb"
-	Opaque      Kind = "value" // any other type that is not composite: it can only be compared with NULL
+	Opaque      Kind = "value" // any other type that is not composite: it can only be tested for NULL
 )
 
-// List is the kind of lists of k; Element undoes it.
+// List returns the kind of lists whose elements have the kind k. Element returns the kind of a list's elements.
 func (k Kind) List() Kind    { return k + "[]" }
 func (k Kind) Element() Kind { return Kind(strings.TrimSuffix(string(k), "[]")) }
 
 type (
-	// Column is a column of the row. Cast, if set, is the qualified type that it is cast to, which cannot fail: an enum
-	// to text, integer[] to bigint[].
+	// Column is a column of the row. Cast, if set, is the qualified type to which it is cast, by a cast that cannot fail:
+	// an enum to text, integer[] to bigint[].
 	Column struct {
 		Name string
 		Kind Kind
@@ -50,36 +50,36 @@ type (
 	Attr struct {
 		Name     string
 		Kind     Kind
-		Type     string // qualified
-		Optional bool   // the attribute may be missing
+		Type     string // the qualified name of the type
+		Optional bool   // the session may have no value of the attribute
 	}
 
-	// Const is a constant; Value is what the type's input function takes.
+	// Const is a constant. Its Value is the text that the type's input function takes.
 	Const struct {
 		Value string
 		Kind  Kind
-		Type  string // qualified
+		Type  string // the qualified name of the type
 	}
 
-	// Null is the constant.
+	// Null is the constant NULL.
 	Null struct{}
 
-	// Clock is the start of the statement, moved by a constant interval. As a Date or Timestamp it is that of UTC: the
-	// time zone of the session is the agent's to set.
+	// Clock is the time at which the statement began, plus a constant interval. As a Date or Timestamp it is the time in
+	// UTC, since the agent may set the time zone of the session.
 	Clock struct {
 		Kind  Kind
 		Shift Shift
 	}
 
-	// Compare compares two values of one kind: = <> < <= > >=. Bytes compares texts of different columns byte by byte,
-	// since their collations could conflict.
+	// Compare compares two values of one kind by one of = <> < <= > >=. Bytes makes it compare texts of different columns
+	// byte by byte, since their collations could conflict.
 	Compare struct {
 		Op    string
 		A, B  Expr
 		Bytes bool
 	}
 
-	// AnyOf tells whether A equals an element of a list.
+	// AnyOf is true if A equals an element of a list.
 	AnyOf struct {
 		A, List Expr
 		Bytes   bool
@@ -88,7 +88,7 @@ type (
 	// Array is a list of values.
 	Array []Expr
 
-	// Overlap compares two lists: && @> <@.
+	// Overlap compares two lists by one of && @> <@.
 	Overlap struct {
 		Op    string
 		A, B  Expr
@@ -106,30 +106,30 @@ type (
 	Or       []Expr
 	Negation struct{ Expr }
 
-	// Test is IS NULL, IS TRUE or IS FALSE.
+	// Test is one of the tests IS NULL, IS TRUE and IS FALSE.
 	Test struct {
 		A  Expr
-		Is string // NULL, TRUE, FALSE
+		Is string // the word after IS: NULL, TRUE or FALSE
 	}
 
-	// Case is a searched CASE. Bytes gives a text from several columns the collation "C".
+	// Case is a CASE with conditions. Bytes gives a text from several columns the collation "C".
 	Case struct {
 		When  []When
-		Else  Expr // nil: NULL
+		Else  Expr // the value if no condition holds; nil: NULL
 		Bytes bool
 	}
 
 	// When is an arm of a Case.
 	When struct{ If, Then Expr }
 
-	// Call calls a function or operator of [Functions].
+	// Call is a call of a function or operator in [Functions].
 	Call struct {
 		Name string
 		Args []Expr
 	}
 )
 
-// Shift is a length of time in the units of an interval, which may not be converted into one another.
+// Shift is a length of time. Its units are those of an interval, and cannot be converted into one another.
 type Shift struct{ Months, Days, Seconds int }
 
 func (Column) expr()   {}
@@ -149,37 +149,37 @@ func (Test) expr()     {}
 func (Case) expr()     {}
 func (Call) expr()     {}
 
-// collatedC gives a text the collation "C".
-func collatedC(text string, bytes bool) string {
+// withCCollation returns the SQL of a text with the collation "C" if bytes is true.
+func withCCollation(text string, bytes bool) string {
 	if bytes {
 		return "(" + text + ` COLLATE pg_catalog."C")`
 	}
 	return text
 }
 
-// expressionSQL writes an expression with every name qualified, so that it means the same everywhere. An unknown
-// expression is NULL.
+// expressionSQL returns the SQL of an expression, with every name qualified, so that it means the same everywhere. For
+// an unknown expression it returns NULL.
 func expressionSQL(e Expr, row string) string {
 	write := func(e Expr) string { return expressionSQL(e, row) }
 	switch e := e.(type) {
 	case Column:
 		if e.Cast != "" {
-			return column(row, e.Name) + "::" + e.Cast
+			return columnSQL(row, e.Name) + "::" + e.Cast
 		}
-		return column(row, e.Name)
+		return columnSQL(row, e.Name)
 	case Attr:
 		if isListType(e.Type) {
 			return "(SELECT " + attrText(e.Name) + "::" + e.Type + ")"
 		}
-		return attr(e.Name) + "::" + e.Type
+		return attrSQL(e.Name) + "::" + e.Type
 	case Const:
 		return catalog.QuoteLiteral(e.Value) + "::" + e.Type
 	case Clock:
-		return e.sql()
+		return e.timeSQL()
 	case Compare:
-		return "(" + collatedC(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
+		return "(" + withCCollation(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
 	case AnyOf:
-		return "(" + collatedC(write(e.A), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
+		return "(" + withCCollation(write(e.A), e.Bytes) + " OPERATOR(pg_catalog.=) ANY (" + listSQL(e.List, row) + "))"
 	case Array:
 		parts := make([]string, len(e))
 		for i, part := range e {
@@ -187,14 +187,14 @@ func expressionSQL(e Expr, row string) string {
 		}
 		return "ARRAY[" + strings.Join(parts, ", ") + "]"
 	case Overlap:
-		return "(" + collatedC(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
+		return "(" + withCCollation(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
 	case Like:
-		return "(" + collatedC(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
+		return "(" + withCCollation(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
 			"::pg_catalog.text)"
 	case And:
-		return logic(e, " AND ", row)
+		return logicSQL(e, " AND ", row)
 	case Or:
-		return logic(e, " OR ", row)
+		return logicSQL(e, " OR ", row)
 	case Negation:
 		return "(NOT " + write(e.Expr) + ")"
 	case Test:
@@ -209,7 +209,7 @@ func expressionSQL(e Expr, row string) string {
 			b.WriteString(" ELSE " + write(e.Else))
 		}
 		b.WriteString(" END)")
-		return collatedC(b.String(), e.Bytes)
+		return withCCollation(b.String(), e.Bytes)
 	case Call:
 		args := make([]string, len(e.Args))
 		for i, arg := range e.Args {
@@ -219,7 +219,7 @@ func expressionSQL(e Expr, row string) string {
 		case f.Operator && len(args) == 2:
 			return "(" + args[0] + " OPERATOR(pg_catalog." + e.Name + ") " + args[1] + ")"
 		case f.Bytes && len(args) > 0:
-			args[0] = collatedC(args[0], true)
+			args[0] = withCCollation(args[0], true)
 			fallthrough
 		default:
 			return "pg_catalog." + catalog.QuoteIdent(e.Name) + "(" + strings.Join(args, ", ") + ")"
@@ -229,7 +229,8 @@ func expressionSQL(e Expr, row string) string {
 	}
 }
 
-// listSQL keeps a list that is a sub-select from being read as a set by ANY.
+// listSQL returns the SQL of a list. It puts a cast around a sub-select, which ANY would otherwise read as a set of
+// rows.
 func listSQL(e Expr, row string) string {
 	if a, ok := e.(Attr); ok {
 		return expressionSQL(e, row) + "::" + a.Type
@@ -237,7 +238,7 @@ func listSQL(e Expr, row string) string {
 	return expressionSQL(e, row)
 }
 
-func logic(parts []Expr, operator, row string) string {
+func logicSQL(parts []Expr, operator, row string) string {
 	out := make([]string, len(parts))
 	for i, part := range parts {
 		out[i] = expressionSQL(part, row)
@@ -248,8 +249,9 @@ func logic(parts []Expr, operator, row string) string {
 	return "(" + strings.Join(out, operator) + ")"
 }
 
-// sql shifts the clock in UTC: otherwise the session's time zone would decide how long a day or a month is.
-func (c Clock) sql() string {
+// timeSQL returns the SQL of the shifted clock. It shifts in UTC: otherwise the session's time zone would decide how
+// long a day or a month is.
+func (c Clock) timeSQL() string {
 	if c.Kind == TimestampTZ && c.Shift == (Shift{}) {
 		return "pg_catalog.statement_timestamp()"
 	}
@@ -268,18 +270,18 @@ func (c Clock) sql() string {
 	}
 }
 
-// walkExpr visits e and the expressions inside it.
+// walkExpr calls visit for an expression and for all expressions inside it.
 func walkExpr(e Expr, visit func(Expr)) {
 	if e == nil {
 		return
 	}
 	visit(e)
-	for _, part := range parts(e) {
+	for _, part := range partsOf(e) {
 		walkExpr(part, visit)
 	}
 }
 
-func parts(e Expr) []Expr {
+func partsOf(e Expr) []Expr {
 	switch e := e.(type) {
 	case Compare:
 		return []Expr{e.A, e.B}
@@ -312,7 +314,7 @@ func parts(e Expr) []Expr {
 	}
 }
 
-// ColumnsOf are the columns that an expression reads, sorted.
+// ColumnsOf returns the columns that an expression reads, sorted.
 func ColumnsOf(e Expr) []string {
 	found := map[string]bool{}
 	walkExpr(e, func(e Expr) {

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// value is a value of an expression in the reference model. The zero value is NULL.
+// value is the value of an expression in the reference model. The zero value is NULL.
 type value struct {
 	known bool
 	bool  bool
-	text  string // texts, uuids, jsonb
+	text  string // the value of the kinds text, uuid and jsonb
 	num   *big.Rat
 	time  time.Time
 	list  []value
@@ -31,75 +31,75 @@ func (v value) truth() truth {
 	return truthOf(v.bool)
 }
 
-func ofTruth(t truth) value {
+func truthValue(t truth) value {
 	if t == unknown {
 		return value{}
 	}
 	return boolean(t == yes)
 }
 
-func (n SQL) judge(row Row, w World) truth { return eval(n.Expr, row, w).truth() }
+func (n SQL) judge(row Row, w World) truth { return evalExpr(n.Expr, row, w).truth() }
 
-func eval(e Expr, row Row, w World) value {
+func evalExpr(e Expr, row Row, w World) value {
 	switch e := e.(type) {
 	case Column:
 		text, ok := row[e.Name]
 		if !ok {
 			return value{}
 		}
-		return read(text, e.Kind)
+		return parseValue(text, e.Kind)
 	case Attr:
 		text, ok := w.Attributes[e.Name]
 		if !ok {
 			return value{}
 		}
-		return read(text, e.Kind)
+		return parseValue(text, e.Kind)
 	case Const:
-		return read(e.Value, e.Kind)
+		return parseValue(e.Value, e.Kind)
 	case Clock:
 		return value{known: true, time: e.at(w.Now)}
 	case Compare:
-		a, b := eval(e.A, row, w), eval(e.B, row, w)
+		a, b := evalExpr(e.A, row, w), evalExpr(e.B, row, w)
 		if !a.known || !b.known {
 			return value{}
 		}
-		return boolean(operatorHolds(e.Op, compareValues(a, b)))
+		return boolean(compareHolds(e.Op, compareValues(a, b)))
 	case AnyOf:
-		return ofTruth(anyOf(eval(e.A, row, w), eval(e.List, row, w)))
+		return truthValue(evalAnyOf(evalExpr(e.A, row, w), evalExpr(e.List, row, w)))
 	case Array:
 		out := value{known: true}
 		for _, part := range e {
-			out.list = append(out.list, eval(part, row, w))
+			out.list = append(out.list, evalExpr(part, row, w))
 		}
 		return out
 	case Overlap:
-		a, b := eval(e.A, row, w), eval(e.B, row, w)
+		a, b := evalExpr(e.A, row, w), evalExpr(e.B, row, w)
 		if !a.known || !b.known {
 			return value{}
 		}
-		return boolean(overlaps(e.Op, a.list, b.list))
+		return boolean(evalOverlap(e.Op, a.list, b.list))
 	case Like:
-		a := eval(e.A, row, w)
+		a := evalExpr(e.A, row, w)
 		if !a.known {
 			return value{}
 		}
-		return boolean(like([]rune(a.text), []rune(e.Pattern)))
+		return boolean(matchesLike([]rune(a.text), []rune(e.Pattern)))
 	case And:
 		out := yes
 		for _, part := range e {
-			out = min(out, eval(part, row, w).truth())
+			out = min(out, evalExpr(part, row, w).truth())
 		}
-		return ofTruth(out)
+		return truthValue(out)
 	case Or:
 		out := no
 		for _, part := range e {
-			out = max(out, eval(part, row, w).truth())
+			out = max(out, evalExpr(part, row, w).truth())
 		}
-		return ofTruth(out)
+		return truthValue(out)
 	case Negation:
-		return ofTruth(yes - eval(e.Expr, row, w).truth())
+		return truthValue(yes - evalExpr(e.Expr, row, w).truth())
 	case Test:
-		a := eval(e.A, row, w)
+		a := evalExpr(e.A, row, w)
 		switch e.Is {
 		case "NULL":
 			return boolean(!a.known)
@@ -110,17 +110,17 @@ func eval(e Expr, row Row, w World) value {
 		}
 	case Case:
 		for _, arm := range e.When {
-			if eval(arm.If, row, w).truth() == yes {
-				return eval(arm.Then, row, w)
+			if evalExpr(arm.If, row, w).truth() == yes {
+				return evalExpr(arm.Then, row, w)
 			}
 		}
 		if e.Else != nil {
-			return eval(e.Else, row, w)
+			return evalExpr(e.Else, row, w)
 		}
 	case Call:
 		args := make([]value, len(e.Args))
 		for i, arg := range e.Args {
-			if args[i] = eval(arg, row, w); !args[i].known {
+			if args[i] = evalExpr(arg, row, w); !args[i].known {
 				return value{}
 			}
 		}
@@ -131,8 +131,9 @@ func eval(e Expr, row Row, w World) value {
 	return value{}
 }
 
-// read parses a value. A text that is no value of its kind is NULL: like the SQL, the model raises no error.
-func read(text string, kind Kind) value {
+// parseValue parses the text of a value. A text that is no value of its kind is NULL: like the SQL, the model raises no
+// error.
+func parseValue(text string, kind Kind) value {
 	if strings.HasSuffix(string(kind), "[]") {
 		parsed, ok := ParseArray(text)
 		if !ok {
@@ -143,7 +144,7 @@ func read(text string, kind Kind) value {
 			if e == nil {
 				out.list = append(out.list, value{})
 			} else {
-				out.list = append(out.list, read(*e, kind.Element()))
+				out.list = append(out.list, parseValue(*e, kind.Element()))
 			}
 		}
 		return out
@@ -171,7 +172,7 @@ func (c Clock) at(now time.Time) time.Time {
 	now = now.UTC()
 	year, month, day := now.Date()
 	first := time.Date(year, month+time.Month(c.Shift.Months), 1, 0, 0, 0, 0, time.UTC)
-	if last := first.AddDate(0, 1, -1).Day(); day > last { // a month ends with its last day
+	if last := first.AddDate(0, 1, -1).Day(); day > last { // the day is at most the last day of the month
 		day = last
 	}
 	clock := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
@@ -199,7 +200,7 @@ func compareValues(a, b value) int {
 	}
 }
 
-func operatorHolds(op string, c int) bool {
+func compareHolds(op string, c int) bool {
 	switch op {
 	case "=":
 		return c == 0
@@ -216,7 +217,7 @@ func operatorHolds(op string, c int) bool {
 	}
 }
 
-func anyOf(a, list value) truth {
+func evalAnyOf(a, list value) truth {
 	if !list.known {
 		return unknown
 	}
@@ -232,8 +233,8 @@ func anyOf(a, list value) truth {
 	return out
 }
 
-// overlaps compares lists as sets, in which NULL equals no element.
-func overlaps(op string, a, b []value) bool {
+// evalOverlap compares lists as sets, in which NULL equals no element.
+func evalOverlap(op string, a, b []value) bool {
 	has := func(in []value) func(value) bool {
 		return func(v value) bool {
 			return v.known && slices.ContainsFunc(in, func(e value) bool { return e.known && compareValues(v, e) == 0 })
@@ -252,27 +253,27 @@ func overlaps(op string, a, b []value) bool {
 	}
 }
 
-func like(text, pattern []rune) bool {
+func matchesLike(text, pattern []rune) bool {
 	if len(pattern) == 0 {
 		return len(text) == 0
 	}
 	switch pattern[0] {
 	case '%':
 		for i := 0; i <= len(text); i++ {
-			if like(text[i:], pattern[1:]) {
+			if matchesLike(text[i:], pattern[1:]) {
 				return true
 			}
 		}
 		return false
 	case '_':
-		return len(text) > 0 && like(text[1:], pattern[1:])
+		return len(text) > 0 && matchesLike(text[1:], pattern[1:])
 	case '\\':
 		pattern = pattern[1:]
 	}
-	return len(text) > 0 && len(pattern) > 0 && text[0] == pattern[0] && like(text[1:], pattern[1:])
+	return len(text) > 0 && len(pattern) > 0 && text[0] == pattern[0] && matchesLike(text[1:], pattern[1:])
 }
 
-func onText(f func(string) string) func([]value) value {
+func textFunction(f func(string) string) func([]value) value {
 	return func(args []value) value { return textual(f(args[0].text)) }
 }
 
@@ -295,8 +296,9 @@ func trim(front, back bool) func([]value) value {
 	}
 }
 
-// cut is how many characters the first n of length are; for a negative n, all but the last -n.
-func cut(length int, n value) int {
+// prefixLength returns how many characters of length the first n are; for a negative n, how many are left without the
+// last -n.
+func prefixLength(length int, n value) int {
 	count := int(n.num.Num().Int64())
 	if count < 0 {
 		count += length
@@ -306,12 +308,12 @@ func cut(length int, n value) int {
 
 func left(args []value) value {
 	runes := []rune(args[0].text)
-	return textual(string(runes[:cut(len(runes), args[1])]))
+	return textual(string(runes[:prefixLength(len(runes), args[1])]))
 }
 
 func right(args []value) value {
 	runes := []rune(args[0].text)
-	return textual(string(runes[len(runes)-cut(len(runes), args[1]):]))
+	return textual(string(runes[len(runes)-prefixLength(len(runes), args[1]):]))
 }
 
 func length(args []value) value      { return number(utf8.RuneCountInString(args[0].text)) }
@@ -356,7 +358,7 @@ func jsonText(args []value) value {
 	case json.Unmarshal([]byte(field.text), &s) == nil:
 		return textual(s)
 	default:
-		return field // a number, boolean or nested value, as it is written
+		return field // a number, boolean or nested value is returned as it is written
 	}
 }
 

@@ -182,7 +182,7 @@ func TestExpressionsAgree(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			inject, _ := predicate.Inject(n, "t")
+			inject, _ := predicate.InjectedCondition(n, "t")
 			for _, condition := range []string{predicate.Policy(n, table.Relation), inject} {
 				for _, set := range settings {
 					run(set)

@@ -7,21 +7,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Flat writes n as the condition of a signed view of rel, whose row is called alias: with EXISTS and NOT EXISTS, which the
-// planner turns into joins. It means the same as [Policy]. It does not enforce anything by itself: the planner may
-// evaluate other conditions of the statement before it, and these must be leak-safe, see package rewrite.
+// SignedViewCondition returns n as the condition of a signed view of rel, whose row is called alias. It uses EXISTS and
+// NOT EXISTS, which the planner turns into joins. It means the same as [Policy]. It does not enforce anything by
+// itself: the planner may evaluate other conditions of the statement before it, and these must be leak-safe, see
+// package rewrite.
 //
-// The second result is false for a node that has no such form.
-func Flat(n Node, rel *catalog.Relation, alias string) (string, bool) {
+// The second result is false for a node that cannot be written so.
+func SignedViewCondition(n Node, rel *catalog.Relation, alias string) (string, bool) {
 	if !hasFlatForm(n) {
 		return "", false
 	}
-	w := writer{policy: true, form: flat, prefix: prefixFor(alias), row: rel}
+	w := writer{policy: true, form: flatForm, prefix: prefixFor(alias), row: rel}
 	row := catalog.QuoteIdent(alias)
 	if HasHashedPart(n, rel) {
-		return strings.Join(append(guards(attributesToGuard(n)), w.hashedParts(n, row)...), " AND "), true
+		return strings.Join(append(guardConditions(attributesToGuard(n)), w.hashedPartsSQL(n, row)...), " AND "), true
 	}
-	return strings.Join(append(guards(attributesToGuard(n)), w.writeParts(n, row, w.withUseIndexHint)), " AND "), true
+	return strings.Join(append(guardConditions(attributesToGuard(n)), w.partsSQL(n, row, w.withUseIndexHint)), " AND "),
+		true
 }
 
 // HasHashedPart tells whether the condition of a signed view has parts that [UseHashHint] turns into sets.
@@ -29,21 +31,22 @@ func HasHashedPart(n Node, rel *catalog.Relation) bool {
 	parts := Conjuncts(n)
 	joins, _ := countJoins(parts)
 	return joins > 1 && hasFlatForm(n) && !slices.ContainsFunc(parts,
-		func(part Node) bool { return joinDepth(part) > 0 && !hashable(part, rel) })
+		func(part Node) bool { return joinDepth(part) > 0 && !isHashable(part, rel) })
 }
 
-// hashedParts writes parts of which several read other tables: each by look-ups, or where the text has [UseHashHint] as
-// a set. None becomes a join: of several the planner misjudges how many rows come out (see innerRow), also of those that
-// lead to one row, where a statement reads two such views. Look-ups it counts for each row, also where it will hash
-// (cost_subplan of an AlternativeSubPlan), and joins tables in any order to have fewer rows. A set it reckons with once.
-func (w *writer) hashedParts(n Node, row string) []string {
+// hashedPartsSQL writes several parts that read other tables: each by look-ups, or as a set if the text has
+// [UseHashHint]. None of them becomes a join. The planner misjudges how many rows several joins return (see
+// innerRowSQL), even joins that lead to one row, if a statement reads two such views. It counts look-ups for each row,
+// even if it will hash them (cost_subplan of an AlternativeSubPlan), and joins tables in any order to have fewer rows.
+// A set it counts once.
+func (w *writer) hashedPartsSQL(n Node, row string) []string {
 	var out []string
 	for _, part := range Conjuncts(n) {
 		text := w.withUseIndexHint(part, row)
 		if joinDepth(part) > 0 {
 			w.form = hashedForm
-			set := w.write(part, row)
-			w.form = flat
+			set := w.nodeSQL(part, row)
+			w.form = flatForm
 			text = "CASE WHEN pgconsent_signed.use_hash() THEN " + set + " ELSE (" + text + ") IS TRUE END"
 		}
 		out = append(out, text)
@@ -51,7 +54,7 @@ func (w *writer) hashedParts(n Node, row string) []string {
 	return out
 }
 
-// hasFlatForm tells whether Flat can write n.
+// hasFlatForm tells whether [SignedViewCondition] can write a node.
 func hasFlatForm(n Node) bool {
 	switch n := n.(type) {
 	case Own, Status, Tenant, Grant, SQL:
@@ -67,7 +70,7 @@ func hasFlatForm(n Node) bool {
 	case Visible:
 		return hasFlatForm(n.Rows)
 	case Registered:
-		return n.singleSubject()
+		return n.hasSingleSubject()
 	case Recorded:
 		return true
 	default:
@@ -75,7 +78,7 @@ func hasFlatForm(n Node) bool {
 	}
 }
 
-// haveFlatForm tells whether Flat can write all of one part or more.
+// haveFlatForm tells whether [SignedViewCondition] can write each of the parts, of which there is at least one.
 func haveFlatForm(parts []Node) bool {
 	for _, part := range parts {
 		if !hasFlatForm(part) {
@@ -85,56 +88,57 @@ func haveFlatForm(parts []Node) bool {
 	return len(parts) > 0
 }
 
-// flatSQL writes a sublink.
+// flatSQL writes a node that reads other tables so that it may become a join.
 func (w *writer) flatSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		var b strings.Builder
-		if n.Required {
+		if n.FirstRequired {
 			first := w.alias()
-			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " +
+			b.WriteString("EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first + " WHERE " +
 				n.Steps[0].onSQL(first, row) + ") AND ")
 		}
 		first := w.alias()
-		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			w.notAgreed(n, first, n.Steps[0].onSQL(first, row)) + ")")
+		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first +
+			w.notAgreedSQL(n, first, n.Steps[0].onSQL(first, row)) + ")")
 		return b.String()
 	case Visible:
 		target := w.alias()
-		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().onSQL(target, row) + " AND " + w.linkedRow(n.Rows, target, n.step().LeadsToOne()) + ")"
+		return "EXISTS (SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + target +
+			" WHERE " + n.step().onSQL(target, row) + " AND " + w.linkedRowSQL(n.Rows, target, n.step().LeadsToAtMostOne()) + ")"
 	case Registered:
-		return "EXISTS (" + w.consentsSQL(n, row, column(row, n.Of.Subject)) + ")"
+		return "EXISTS (" + w.consentsSQL(n, row, columnSQL(row, n.Subjects.Subject)) + ")"
 	case Recorded:
-		if !n.singleSubject() { // a list cannot be joined
+		if !n.hasSingleSubject() { // a list of ids cannot be joined
 			return w.recordedSQL(n, row)
 		}
-		return w.orSelf(n, row, "EXISTS ("+w.recordSQL(n.Record, row, column(row, n.Subject))+")")
+		return w.orSelfSQL(n, row, "EXISTS ("+w.recordSQL(n.Record, row, columnSQL(row, n.Subject))+")")
 	default:
 		return "false"
 	}
 }
 
-// innerRow writes the condition on a row: the row of the table, or a row that a link leads to. The planner turns chains
-// of links into joins. With several joins it may join two unrelated tables first, and underestimates how many rows that
-// gives. So innerRow lets only the longest chain become a join. It adds IS TRUE to the other conditions, which keeps
-// PostgreSQL from joining them: it looks them up for a few rows, and hashes them for many.
-func (w *writer) innerRow(n Node, row string) string {
+// innerRowSQL writes the condition on a row: on the row of the table, or on a row to which a link leads. The planner
+// turns chains of links into joins. If there are several joins, it may join two unrelated tables first, and
+// underestimates how many rows that gives. So innerRowSQL lets only the longest chain become a join. It adds IS TRUE to
+// the other conditions, which keeps PostgreSQL from joining them: it looks their rows up for a few rows, and hashes
+// them for many.
+func (w *writer) innerRowSQL(n Node, row string) string {
 	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
-		return w.write(n, row)
+		return w.nodeSQL(n, row)
 	}
-	return w.writeParts(n, row, w.write)
+	return w.partsSQL(n, row, w.nodeSQL)
 }
 
-// linkedRow writes the condition on the row that a link leads to. If the link leads to at most one row, PostgreSQL
-// makes a plain join of the link. It estimates that join well as long as nothing else is joined to the row.
-func (w *writer) linkedRow(n Node, row string, one bool) string {
+// linkedRowSQL writes the condition on the row to which a link leads. If the link leads to at most one row, PostgreSQL
+// makes a plain join of it, which it estimates well as long as nothing else is joined to that row.
+func (w *writer) linkedRowSQL(n Node, row string, one bool) string {
 	if !one {
-		return w.innerRow(n, row)
+		return w.innerRowSQL(n, row)
 	}
 	var out []string
 	for _, part := range Conjuncts(n) {
-		text := w.write(part, row)
+		text := w.nodeSQL(part, row)
 		if joinDepth(part) > 0 {
 			text = "(" + text + ") IS TRUE"
 		}
@@ -143,9 +147,9 @@ func (w *writer) linkedRow(n Node, row string, one bool) string {
 	return strings.Join(out, " AND ")
 }
 
-// writeParts writes the parts of n joined by AND, each part as write writes it. Only the part with the longest chain
-// may become a join; see innerRow.
-func (w *writer) writeParts(n Node, row string, write func(Node, string) string) string {
+// partsSQL writes the parts of n, joined by AND, each part as the function write writes it. Only the part with the
+// longest chain may become a join; see innerRowSQL.
+func (w *writer) partsSQL(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
 	joins, furthest := countJoins(parts)
 	var out []string
@@ -159,7 +163,7 @@ func (w *writer) writeParts(n Node, row string, write func(Node, string) string)
 	return strings.Join(out, " AND ")
 }
 
-// countJoins is how many of the parts may become joins, and which one has the longest chain.
+// countJoins returns how many of the parts may become joins, and the index of the part with the longest chain.
 func countJoins(parts []Node) (joins, furthest int) {
 	for i, part := range parts {
 		if joinDepth(part) > 0 {
@@ -172,7 +176,7 @@ func countJoins(parts []Node) (joins, furthest int) {
 	return joins, furthest
 }
 
-// joinDepth is how many tables the planner may join for a node, one after the other.
+// joinDepth returns how many tables the planner may join for a node, one after the other.
 func joinDepth(n Node) int {
 	switch n := n.(type) {
 	case Consent:
@@ -190,8 +194,8 @@ func joinDepth(n Node) int {
 	}
 }
 
-// SignedView is the view that leak-safe statements read in place of a protected table: its visible rows. It raises
-// unless the statement is signed.
+// SignedView returns the name of the view that leak-safe statements read in place of a protected table: it has the
+// visible rows. It raises an error unless the statement is signed.
 func SignedView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName(signedViewPrefix, table)}
 }
@@ -199,7 +203,7 @@ func SignedView(table catalog.Name) catalog.Name {
 const signedViewPrefix = "visible_"
 
 // HasSignedView tells whether a table with the rule n gets a signed view, provided that agents see some of its columns
-// unmasked. A table that is open to agents needs none.
+// unmasked. A table that shows all rows needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return hasFlatForm(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

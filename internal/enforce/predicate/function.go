@@ -1,25 +1,27 @@
 package predicate
 
-// Function is a function or operator that an expression may call. None that is listed here raises an error or has side
-// effects, whatever its arguments are; where that is so for some arguments only, these must be constants.
+// Function is a function or operator that an expression may call. No listed function raises an error or has side
+// effects, whatever its arguments are. If that holds only for some arguments, these must be constants.
 type Function struct {
 	Operator  bool
 	Args      []Kind
-	Constants int // how many arguments, counted from the end, must be constants
-	Optional  int // how many arguments, counted from the end, may be left out
+	Constants int // the number of arguments, counted from the end, that must be constants
+	Optional  int // the number of arguments, counted from the end, that may be left out
 	Result    Kind
-	Bytes     bool // gets the collation "C": with a nondeterministic one it would raise an error
+	// the result gets the collation "C": with a nondeterministic collation the function would raise an error
+	Bytes bool
 
 	eval func(args []value) value
 }
 
-// Functions is the closed list. Similar functions are not on it because they raise errors: substr for a negative
-// length, || and repeat for results that are too long, ->> on json (not jsonb) for \u0000, jsonb_array_length for a
-// value that is no array, extract and date_trunc at the limits of time, regular expressions for some patterns,
-// arithmetic for overflows. to_char and casts from dates depend on the session's settings.
+// Functions are the functions and operators that expressions may call; others are refused. Similar functions are not
+// listed because they raise errors: substr for a negative length, || and repeat for results that are too long, ->> on
+// json (not jsonb) for \u0000, jsonb_array_length for a value that is no array, extract and date_trunc at the limits of
+// time, regular expressions for some patterns, arithmetic for overflows. to_char and casts from dates depend on the
+// session's settings.
 var Functions = map[string]Function{
-	"lower":        {Args: []Kind{Text}, Result: Text, eval: onText(lower)},
-	"upper":        {Args: []Kind{Text}, Result: Text, eval: onText(upper)},
+	"lower":        {Args: []Kind{Text}, Result: Text, eval: textFunction(lower)},
+	"upper":        {Args: []Kind{Text}, Result: Text, eval: textFunction(upper)},
 	"btrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trim(true, true)},
 	"ltrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trim(true, false)},
 	"rtrim":        {Args: []Kind{Text, Text}, Optional: 1, Constants: 1, Result: Text, eval: trim(false, true)},
@@ -29,7 +31,7 @@ var Functions = map[string]Function{
 	"char_length":  {Args: []Kind{Text}, Result: Number, eval: length},
 	"octet_length": {Args: []Kind{Text}, Result: Number, eval: octetLength},
 	"starts_with":  {Args: []Kind{Text, Text}, Result: Bool, Bytes: true, eval: startsWith},
-	"cardinality":  {Args: []Kind{""}, Result: Number, eval: cardinality}, // a list of any kind
+	"cardinality":  {Args: []Kind{""}, Result: Number, eval: cardinality}, // the argument is a list of any kind
 	"jsonb_typeof": {Args: []Kind{JSONB}, Result: Text, eval: jsonType},
 	"->>":          {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: Text, eval: jsonText},
 	"->":           {Operator: true, Args: []Kind{JSONB, Text}, Constants: 1, Result: JSONB, eval: jsonField},

@@ -10,39 +10,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// GrantForm is how a column holds the ids to which a row is granted.
+// GrantForm says how a column holds the ids to which a row is granted.
 type GrantForm int
 
-// The forms. A column of a list holds elements of the attributes' own type; in JSON the ids are the strings of an
-// array.
+// The forms. A column of an array type holds elements of the attributes' own type; in JSON the ids are the strings of
+// an array.
 const (
-	GrantText    GrantForm = iota // text[]
-	GrantUUID                     // uuid[]
-	GrantInteger                  // bigint[]
-	GrantJSONB                    // jsonb: an array
-	GrantJSON                     // json, or JSON in a text: an array of scalars
+	GrantText    GrantForm = iota // the type text[]
+	GrantUUID                     // the type uuid[]
+	GrantInteger                  // the type bigint[]
+	GrantJSONB                    // the type jsonb, with an array
+	GrantJSON                     // the type json, or JSON in a text, with an array of scalars
 )
 
-// Grant shows a row whose column has one of the session's ids, or the word for everybody. An id must match as a whole.
-// A value that is no list, NULL or malformed, grants nothing and raises no error.
+// Grant shows a row whose column contains one of the session's ids, or the word for everybody. An id must match as a
+// whole. A value that is NULL or no well-formed list grants nothing and raises no error.
 type Grant struct {
-	Column string
-	Form   GrantForm
-	Cast   bool // the column is varchar[] or integer[], and is cast
-	To     []Grantee
-	All    string // the word for everybody; "": none
+	Column        string
+	Form          GrantForm
+	Cast          bool // the column is varchar[] or integer[], and so must be cast
+	Grantees      []Grantee
+	EverybodyWord string // the word in the column that means everybody; "": there is none
 }
 
-// Grantee is an attribute whose value, or each of whose elements, is an id.
+// Grantee is an attribute whose value, or each element of it, is an id of the session.
 type Grantee struct {
 	Attribute string
 	List      bool
-	Optional  bool // the attribute may be missing, and is then ignored
+	Optional  bool // the session may lack the attribute, which is then ignored
 }
 
 func (Grant) node() {}
 
-// JSONGrants is the function that reads JSON in a text: true, false, or NULL for a value that is no array of scalars.
+// JSONGrants is the function that tests the ids in a JSON text. It returns true, false, or NULL for a value that is no
+// array of scalars.
 const JSONGrants = SignedSchema + ".json_grants"
 
 func (f GrantForm) element() string {
@@ -56,22 +57,22 @@ func (f GrantForm) element() string {
 	}
 }
 
-// idArraySQL is the session's ids as an array that is computed once for a statement.
+// idArraySQL returns the expression of the session's ids as an array, which PostgreSQL computes once for a statement.
 func (n Grant) idArraySQL() string {
 	element := n.Form.element()
 	var scalars, parts []string
-	for _, to := range n.To {
+	for _, to := range n.Grantees {
 		if !to.List {
 			scalars = append(scalars, attrText(to.Attribute)+"::"+element)
 		}
 	}
-	if n.All != "" {
-		scalars = append(scalars, catalog.QuoteLiteral(n.All)+"::"+element)
+	if n.EverybodyWord != "" {
+		scalars = append(scalars, catalog.QuoteLiteral(n.EverybodyWord)+"::"+element)
 	}
 	if len(scalars) > 0 {
 		parts = append(parts, "ARRAY["+strings.Join(scalars, ", ")+"]")
 	}
-	for _, to := range n.To {
+	for _, to := range n.Grantees {
 		if to.List {
 			parts = append(parts, attrText(to.Attribute)+"::"+element+"[]")
 		}
@@ -79,12 +80,13 @@ func (n Grant) idArraySQL() string {
 	return "(SELECT " + strings.Join(parts, " OPERATOR(pg_catalog.||) ") + ")"
 }
 
-// sql is NULL for a value that is no list. Without negation it has no CASE, so that it can use an index.
-func (n Grant) sql(row string, negated bool) string {
-	if len(n.To) == 0 && n.All == "" {
+// conditionSQL returns the condition of the grant. It is NULL for a value that is no list. Unless negated, it contains
+// no CASE, so that PostgreSQL can use an index.
+func (n Grant) conditionSQL(row string, negated bool) string {
+	if len(n.Grantees) == 0 && n.EverybodyWord == "" {
 		return "NULL::pg_catalog.bool"
 	}
-	c := column(row, n.Column)
+	c := columnSQL(row, n.Column)
 	switch n.Form {
 	case GrantText, GrantUUID, GrantInteger:
 		if n.Cast {
@@ -92,7 +94,7 @@ func (n Grant) sql(row string, negated bool) string {
 		}
 		return c + " OPERATOR(pg_catalog.&&) " + n.idArraySQL()
 	case GrantJSONB:
-		isArray := equal("pg_catalog.jsonb_typeof("+c+")", "'array'::pg_catalog.text")
+		isArray := equalSQL("pg_catalog.jsonb_typeof("+c+")", "'array'::pg_catalog.text")
 		found := c + " OPERATOR(pg_catalog.?|) " + n.idArraySQL()
 		if negated {
 			return "CASE WHEN " + isArray + " THEN " + found + " END"
@@ -107,15 +109,15 @@ func (n Grant) sql(row string, negated bool) string {
 
 func (n Grant) judge(row Row, w World) truth {
 	value, ok := row[n.Column]
-	if !ok || len(n.To) == 0 && n.All == "" {
+	if !ok || len(n.Grantees) == 0 && n.EverybodyWord == "" {
 		return unknown
 	}
 	var who []string
 	missing := false
-	if n.All != "" {
-		who = append(who, n.All)
+	if n.EverybodyWord != "" {
+		who = append(who, n.EverybodyWord)
 	}
-	for _, to := range n.To {
+	for _, to := range n.Grantees {
 		id, ok := w.Attributes[to.Attribute]
 		switch {
 		case !ok && to.Optional:
@@ -123,7 +125,7 @@ func (n Grant) judge(row Row, w World) truth {
 		case !ok:
 			return unknown
 		case to.List:
-			who = append(who, elements(id)...)
+			who = append(who, nonNullElements(id)...)
 		default:
 			who = append(who, id)
 		}
@@ -136,7 +138,7 @@ func (n Grant) judge(row Row, w World) truth {
 			return unknown
 		}
 	default:
-		granted = elements(value)
+		granted = nonNullElements(value)
 	}
 	granted = slices.DeleteFunc(granted, func(id string) bool { return !slices.Contains(who, id) })
 	if missing && len(granted) == 0 {
@@ -145,8 +147,8 @@ func (n Grant) judge(row Row, w World) truth {
 	return truthOf(len(granted) > 0)
 }
 
-// jsonStrings are the strings of a JSON array; false if the text is none, or if its elements must be scalars and are
-// not.
+// jsonStrings returns the strings of a JSON array; ok is false if the text is no array, or if its elements must be
+// scalars and are not.
 func jsonStrings(text string, scalars bool) ([]string, bool) {
 	if !utf8.ValidString(text) || scalars && len(text) > 1<<20 {
 		return nil, false
@@ -159,7 +161,7 @@ func jsonStrings(text string, scalars bool) ([]string, bool) {
 	for _, r := range raw {
 		var s string
 		switch {
-		case r[0] == '"' && decodable(string(r)) && json.Unmarshal(r, &s) == nil:
+		case r[0] == '"' && isDecodable(string(r)) && json.Unmarshal(r, &s) == nil:
 			out = append(out, s)
 		case r[0] == '"', scalars && !jsonScalar.Match(r):
 			return nil, false
@@ -168,14 +170,14 @@ func jsonStrings(text string, scalars bool) ([]string, bool) {
 	return out, true
 }
 
-// jsonScalar matches scalars that are no strings, and numbers only of a size that jsonb can always hold.
+// jsonScalar matches a JSON scalar that is no string. Numbers must be of a size that jsonb can always hold.
 var jsonScalar = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?)$`)
 
-// jsonEscape is an escape by number: a pair of surrogates, or any other character.
+// jsonEscape matches a numeric escape in a JSON string: a pair of surrogates, or any other character.
 var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.`)
 
-// decodable tells whether jsonb can hold a string: no NUL, and surrogates in pairs only.
-func decodable(quoted string) bool {
+// isDecodable tells whether jsonb can hold a string: it has no NUL, and surrogates occur in pairs only.
+func isDecodable(quoted string) bool {
 	for _, escape := range jsonEscape.FindAllString(quoted, -1) {
 		e := strings.ToLower(escape)
 		if len(e) == 6 && (e == `\u0000` || e >= `\ud800` && e <= `\udfff`) {

@@ -177,8 +177,8 @@ func TestJSONGrants(t *testing.T) {
 	if err := b.setSeal(w); err != nil {
 		t.Fatal(err)
 	}
-	grant := predicate.Grant{Column: "g", Form: predicate.GrantJSON, All: "*",
-		To: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", List: true}}}
+	grant := predicate.Grant{Column: "g", Form: predicate.GrantJSON, EverybodyWord: "*",
+		Grantees: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", List: true}}}
 	for _, n := range []predicate.Node{grant, predicate.Not{Node: grant}} {
 		var want []string
 		for _, row := range rows {
@@ -246,17 +246,18 @@ func TestGrantForms(t *testing.T) {
 	for _, to := range [][]predicate.Grantee{{user}, {teams}, {user, teams}, {teams, user, teams}} {
 		for _, all := range []string{"", "*"} {
 			leaves = append(leaves,
-				predicate.Grant{Column: "list", To: to, All: all}, predicate.Grant{Column: "words", Cast: true, To: to, All: all},
-				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, To: to, All: all}, predicate.Grant{
-					Column: "raw", Form: predicate.GrantJSON, To: to, All: all},
-				predicate.Grant{Column: "word", Form: predicate.GrantJSON, To: to, All: all})
+				predicate.Grant{Column: "list", Grantees: to, EverybodyWord: all},
+				predicate.Grant{Column: "words", Cast: true, Grantees: to, EverybodyWord: all},
+				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, Grantees: to, EverybodyWord: all}, predicate.Grant{
+					Column: "raw", Form: predicate.GrantJSON, Grantees: to, EverybodyWord: all},
+				predicate.Grant{Column: "word", Form: predicate.GrantJSON, Grantees: to, EverybodyWord: all})
 		}
 	}
 	for _, to := range [][]predicate.Grantee{{id}, {ids}, {id, ids}} {
-		leaves = append(leaves, predicate.Grant{Column: "ids", Form: predicate.GrantUUID, To: to})
+		leaves = append(leaves, predicate.Grant{Column: "ids", Form: predicate.GrantUUID, Grantees: to})
 	}
 	for _, to := range [][]predicate.Grantee{{number}, {numbers}, {number, numbers}} {
-		leaves = append(leaves, predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, Cast: true, To: to})
+		leaves = append(leaves, predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, Cast: true, Grantees: to})
 	}
 	for _, shared := range []string{"", "-1", "7"} {
 		for _, null := range []bool{false, true} {
@@ -267,7 +268,7 @@ func TestGrantForms(t *testing.T) {
 	}
 	leaves = append(leaves, own("small", "numbers", "pg_catalog.int8[]"), own("small", "nothing", "pg_catalog.int8[]"), predicate.Grant{Column: "list"},
 		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), Shared: "7"}, predicate.Grant{
-			Column: "list", To: []predicate.Grantee{{Attribute: "nothing", List: true}}})
+			Column: "list", Grantees: []predicate.Grantee{{Attribute: "nothing", List: true}}})
 	relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "forms"}}
 	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}",
 		"number": "1", "numbers": "{7,8}", "nothing": "{}"}
@@ -298,7 +299,7 @@ func TestGrantForms(t *testing.T) {
 				if got := b.ids("SELECT id FROM forms WHERE " + condition); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, condition)
 				}
-				injected, _ := predicate.Inject(n, "forms")
+				injected, _ := predicate.InjectedCondition(n, "forms")
 				if got := b.ids("SELECT id FROM forms WHERE " + injected); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, injected)
 				}

@@ -10,20 +10,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// The schemas of the database side.
+// The schemas of pgconsent's objects that predicates use.
 const (
-	Schema       = "pgconsent"        // keys and helper views; agents have no USAGE
-	SignedSchema = "pgconsent_signed" // signed views and functions that a rewritten statement may name
-	RowsSchema   = "pgconsent_rows"   // views that agents read in place of relations on which they have no right
+	Schema       = "pgconsent"        // the schema of keys and helper views, on which agents have no USAGE
+	SignedSchema = "pgconsent_signed" // the schema of signed views, and of functions that a rewritten statement may name
+	// the schema of the views that agents read in place of relations on which they have no right
+	RowsSchema = "pgconsent_rows"
 )
 
-// Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
+// Helper is a table that a predicate reads besides the table of its own row, with the columns that it reads.
 type Helper struct {
 	Relation *catalog.Relation
-	Columns  []string // sorted
+	Columns  []string // the names of the columns, sorted
 }
 
-// Helpers returns the tables that n reads besides its own row, sorted by name.
+// Helpers returns the tables that a predicate reads besides the table of its own row, sorted by name.
 func Helpers(n Node) []Helper {
 	columns := map[catalog.Name]map[string]bool{}
 	relations := map[catalog.Name]*catalog.Relation{}
@@ -36,7 +37,7 @@ func Helpers(n Node) []Helper {
 			columns[r.Name][name] = true
 		}
 	}
-	walk(n, nil, func(n Node, row *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, row *catalog.Relation) {
 		switch n := n.(type) {
 		case Own, Tenant, Grant, Status, SQL:
 			if row != nil {
@@ -46,26 +47,26 @@ func Helpers(n Node) []Helper {
 			if row != nil && len(n.Steps) > 0 {
 				add(row, n.Steps[0].fromColumns()...)
 			}
-			if n.Materialized != nil { // the reader computes the stored answers
+			if n.Materialized != nil { // the role reader computes the materialized answers
 				add(n.Materialized.Relation, n.Materialized.Relation.PrimaryKey...)
 			}
 			for i, step := range n.Steps {
-				add(step.Relation, step.columns()...)
-				add(step.Relation, n.reads(i)...)
+				add(step.Relation, step.targetColumns()...)
+				add(step.Relation, n.stepColumns(i)...)
 			}
 		case Visible:
 			if row != nil {
 				add(row, n.step().fromColumns()...)
 			}
-			add(n.Relation, n.step().columns()...)
+			add(n.Relation, n.step().targetColumns()...)
 		case Reference:
 			if row != nil {
 				add(row, n.From...)
 			}
 			add(n.Relation, n.Columns...)
-			if n.Before.Relation != nil {
-				add(n.Before.Relation, n.Before.columns()...)
-				add(n.Before.Relation, n.From...)
+			if n.RowBefore.Relation != nil {
+				add(n.RowBefore.Relation, n.RowBefore.targetColumns()...)
+				add(n.RowBefore.Relation, n.From...)
 			}
 		case sourceNode:
 			add(n.Relation, n.columns()...)
@@ -75,16 +76,16 @@ func Helpers(n Node) []Helper {
 			if row != nil {
 				add(row, n.fromColumns()...)
 			}
-			for _, o := range append([]Origin{n.Origin}, n.Again...) {
+			for _, o := range append([]Origin{n.Origin}, n.SourceOrigins...) {
 				for i, step := range o.Steps {
-					add(step.Relation, step.columns()...)
-					add(step.Relation, o.reads(i)...)
+					add(step.Relation, step.targetColumns()...)
+					add(step.Relation, o.stepColumns(i)...)
 				}
 				if o.Source != nil {
 					add(o.Source, o.Key)
 				}
 			}
-			for _, o := range n.Again {
+			for _, o := range n.SourceOrigins {
 				add(n.Table(), o.fromColumns()...)
 				add(n.Table(), n.Table().PrimaryKey...)
 			}
@@ -93,11 +94,11 @@ func Helpers(n Node) []Helper {
 				add(row, n.fromColumns()...)
 			}
 			for i, step := range n.Steps {
-				add(step.Relation, step.columns()...)
-				add(step.Relation, n.reads(i)...)
+				add(step.Relation, step.targetColumns()...)
+				add(step.Relation, n.stepColumns(i)...)
 			}
 			if n.Record.Relation != nil {
-				add(n.Record.Relation, n.Record.columns()...)
+				add(n.Record.Relation, n.Record.ownColumns()...)
 			}
 			if g := n.Record.Guardians; g != nil {
 				add(g.Relation, g.columns()...)
@@ -106,11 +107,11 @@ func Helpers(n Node) []Helper {
 			if row != nil {
 				add(row, n.fromColumns()...)
 			}
-			for i, step := range n.Of.Steps {
-				add(step.Relation, step.columns()...)
-				add(step.Relation, n.Of.reads(i)...)
+			for i, step := range n.Subjects.Steps {
+				add(step.Relation, step.targetColumns()...)
+				add(step.Relation, n.Subjects.stepColumns(i)...)
 			}
-			add(registry, registryColumns()...)
+			add(registryTable, registryColumns()...)
 		}
 	})
 	var out []Helper
@@ -120,19 +121,19 @@ func Helpers(n Node) []Helper {
 	return out
 }
 
-// ShownWhileEmpty returns the tables whose emptiness shows rows: where their helper view is empty, n asks
-// pgconsent.empty_…() whether the table is. Sorted by name.
-func ShownWhileEmpty(n Node) []*catalog.Relation {
+// TablesThatShowWhenEmpty returns the tables that make rows show while they are empty. If the helper view of such a
+// table is empty, the predicate calls pgconsent.empty_…() to check that the table is. Sorted by name.
+func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
-		if c, ok := n.(Consent); ok && !c.Required && len(c.Steps) > 0 {
+	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
+		if c, ok := n.(Consent); ok && !c.FirstRequired && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
 		if c, ok := n.(Recorded); ok && !c.Required && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(Registered); ok && !c.Of.Required && len(c.Of.Steps) > 0 {
-			found[c.Of.Steps[0].Relation.Name] = c.Of.Steps[0].Relation
+		if c, ok := n.(Registered); ok && !c.Subjects.Required && len(c.Subjects.Steps) > 0 {
+			found[c.Subjects.Steps[0].Relation.Name] = c.Subjects.Steps[0].Relation
 		}
 	})
 	var out []*catalog.Relation
@@ -142,51 +143,52 @@ func ShownWhileEmpty(n Node) []*catalog.Relation {
 	return out
 }
 
-// walk visits n and the predicates inside it; row is the helper table whose row a node is about, nil for the outer row.
-func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
+// walkNodes calls visit for n and all predicates inside it. The argument row is the helper table whose row a node is
+// about, nil for the outer row.
+func walkNodes(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	visit(n, row)
 	switch n := n.(type) {
 	case All:
 		for _, part := range n {
-			walk(part, row, visit)
+			walkNodes(part, row, visit)
 		}
 	case Any:
 		for _, part := range n {
-			walk(part, row, visit)
+			walkNodes(part, row, visit)
 		}
 	case Not:
-		walk(n.Node, row, visit)
+		walkNodes(n.Node, row, visit)
 	case Visible:
-		walk(n.Rows, n.Relation, visit)
+		walkNodes(n.Rows, n.Relation, visit)
 	case Reference:
-		walk(n.Rows, n.Relation, visit)
+		walkNodes(n.Rows, n.Relation, visit)
 	case Derived:
 		if n.Unless != nil {
-			walk(n.Unless, row, visit)
+			walkNodes(n.Unless, row, visit)
 		}
-		walk(n.Rows, n.Table(), visit)
-		for _, o := range n.Again {
+		walkNodes(n.Rows, n.Table(), visit)
+		for _, o := range n.SourceOrigins {
 			if o.Unless != nil {
-				walk(o.Unless, n.Table(), visit)
+				walkNodes(o.Unless, n.Table(), visit)
 			}
 		}
 	case sourceNode:
 		if n.Where != nil {
-			walk(n.Where, n.Relation, visit)
+			walkNodes(n.Where, n.Relation, visit)
 		}
 	case chainNode:
-		walk(n.Rows, n.Relation, visit)
+		walkNodes(n.Rows, n.Relation, visit)
 	case Recorded:
 		if n.Record.Rows != nil {
-			walk(n.Record.Rows, n.Record.Relation, visit)
+			walkNodes(n.Record.Rows, n.Record.Relation, visit)
 		}
 		if g := n.Record.Guardians; g != nil && g.Rows != nil {
-			walk(g.Rows, g.Relation, visit)
+			walkNodes(g.Rows, g.Relation, visit)
 		}
 	}
 }
 
-// columnsOf are the columns of its own row that a node without parts reads.
+// columnsOf returns the columns of its own row that a node without parts reads.
 func columnsOf(n Node) []string {
 	switch n := n.(type) {
 	case Own:
@@ -204,11 +206,11 @@ func columnsOf(n Node) []string {
 	}
 }
 
-// Attributes returns the attributes that n uses at any depth, sorted, optional ones too.
-func Attributes(n Node) []string { return sortedKeys(usedAttributes(n)) }
+// AttributesOf returns the attributes that n uses at any depth, including optional ones, sorted.
+func AttributesOf(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
-// hidingAttributes returns the attributes without which n shows nothing as it is written, since a comparison with NULL
-// is not true.
+// hidingAttributes returns the attributes without which the SQL of n shows no row, since a comparison with NULL is not
+// true.
 func hidingAttributes(n Node) []string {
 	switch n := n.(type) {
 	case Own:
@@ -226,33 +228,33 @@ func hidingAttributes(n Node) []string {
 	}
 }
 
-// HelperView is the view that policies read in place of a table. It belongs to the reader role, so that the agent's own
-// row security does not apply inside.
+// HelperView returns the name of the view that policies read in place of a table. It belongs to the reader role, so
+// that the agent's own row security does not apply inside.
 func HelperView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("h_", table)}
 }
 
-// SignedHelperView is the view that signed statements read in place of a table. It raises unless the statement is
-// signed.
+// SignedHelperView returns the name of the view that signed statements read in place of a helper table. It raises an
+// error unless the statement is signed.
 func SignedHelperView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName("", table)}
 }
 
-// RowView is the view that agents read in place of a table with hidden or masked columns. The table's row security
-// applies in it.
+// RowView returns the name of the view that agents read in place of a table with hidden or masked columns. The table's
+// row security applies in it.
 func RowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("", table)}
 }
 
-// FilteredRowView is the row view with the predicate in it once more: the second enforcement layer of a table whose
-// predicate reads hidden columns, and so cannot be put into an agent's text.
+// FilteredRowView returns the name of the row view that also contains the predicate. It is the second enforcement layer
+// for a table whose predicate reads hidden columns, so that the predicate cannot be put into an agent's text.
 func FilteredRowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_", table)}
 }
 
-// KeyedView is a row view that also has the columns that exist by key only. Agents have no right on the view. They call
-// a function with the same name, which returns the rows with the given keys. filtered says that the view contains the
-// predicate, like a [FilteredRowView].
+// KeyedView returns the name of a row view that also has the columns which exist by key only. Agents have no right on
+// the view. They call a function with the same name, which returns the rows with the given keys. filtered says that the
+// view contains the predicate, like a [FilteredRowView].
 func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	if filtered {
 		return catalog.Name{Schema: RowsSchema, Name: objectName("filtered_key_", table)}
@@ -260,41 +262,46 @@ func KeyedView(table catalog.Name, filtered bool) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
 }
 
-// EmptyFunction tells whether a link table has no rows at all.
+// EmptyFunction returns the name of the function that tells whether a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("empty_", table)}
 }
 
-// StampFunction is the trigger function that sets the stamped columns of a table.
+// StampFunction returns the name of the trigger function that sets the stamped columns of a table.
 func StampFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("stamp_", table)}
 }
 
-// PrivacyFunction is the trigger function that records to whom the rows of a table give or withdraw access.
+// PrivacyFunction returns the name of the trigger function that records to whom the rows of a table give access, and
+// from whom they withdraw it.
 func PrivacyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("privacy_", table)}
 }
 
-// CopyView is what COPY FROM writes to in place of a table: row security would refuse the table itself. It has no rows.
+// CopyView returns the name of the view, without rows, to which COPY FROM writes in place of a table: row security
+// would refuse the table itself.
 func CopyView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: objectName("in_", table)}
 }
 
-// CopyFunction is the trigger function that inserts the rows copied to the view, as the role that copies.
+// CopyFunction returns the name of the trigger function that inserts the rows copied to the view, as the role that
+// copies.
 func CopyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: objectName("copy_", table)}
 }
 
-// GroupView is the view that signed aggregates read in place of a table: its visible rows, and rows that count only in
-// groups. It raises an error unless the statement is signed.
+// GroupView returns the name of the view that signed aggregates read in place of a table: it has the visible rows, and
+// rows that count only in groups. It raises an error unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: SignedSchema, Name: objectName("group_", table)}
 }
 
-// reservedPrefixes are prefixes of names of other views: for a schema of such a name the plain name would be ambiguous.
+// reservedPrefixes are the prefixes of the names of other views: in a schema with such a name, a view's plain name
+// would be ambiguous.
 var reservedPrefixes = map[string]bool{"visible": true, "group": true, "filtered": true, "in": true, "key": true}
 
-// objectName makes a name from a table's name that is unique to the table, within the 63 bytes of an identifier.
+// objectName makes a name from a prefix and a table's name. It is unique to the table, and fits within the 63 bytes of
+// an identifier.
 func objectName(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name
 	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !reservedPrefixes[table.Schema] {

@@ -1,31 +1,31 @@
 package predicate
 
-// UseIndexHint, in front of a statement's text or behind its signature, says that the statement's own conditions find
-// few rows by an index.
+// UseIndexHint is the comment in front of a statement's text, or behind its signature, which says that the statement's
+// own conditions find few rows by an index.
 const UseIndexHint = "/*pgconsent:use_index*/"
 
-// withUseIndexHint writes a part of a rule on the row itself for which an index may be used: whose row it is, or to
-// whom it is granted. With another index for the agent's own condition the planner combines the two (BitmapAnd), and
-// reads each row of a tenant for the few that the agent wants. The reason is that it counts the rule's look-ups for
-// each row that the first index finds, also for rows of others, for which nothing is looked up. With [UseIndexHint] the
-// part filters the rows that are found, and no index is used for it.
+// withUseIndexHint writes a part of a rule that an index may serve: whose row it is, or to whom it is granted. With
+// another index for the agent's own condition the planner combines the two (BitmapAnd), and reads each row of a tenant
+// for the few that the agent wants. It does so because it counts the rule's look-ups for every row that the first index
+// finds, even for rows of other people, for which nothing is looked up. With [UseIndexHint] the part filters the rows
+// that are found, and no index is used for it.
 //
 // Under row security most rows that an agent's own keys find are its own. So the planner is made to expect that the
-// part is true, as in [Inject]; otherwise it would expect fewer rows than a LIMIT asks for, and sort all rows. A search
-// in everybody's texts finds mostly rows of others, so in a signed view the part has its plain estimate.
+// part is true, as in [InjectedCondition]; otherwise it would expect fewer rows than a LIMIT asks for, and sort all
+// rows. A search in everybody's texts finds mostly rows of others, so in a signed view the part has its plain estimate.
 func (w *writer) withUseIndexHint(n Node, row string) string {
-	part := w.write(n, row)
+	part := w.nodeSQL(n, row)
 	if !isIndexable(n) {
 		return part
 	}
 	asked := "(" + part + ") IS TRUE"
-	if w.form == dual {
+	if w.form == dualForm {
 		asked = "(CASE WHEN " + part + " THEN true END) IS NOT NULL"
 	}
 	return "CASE WHEN pgconsent_signed.use_index() THEN " + asked + " ELSE " + part + " END"
 }
 
-// isIndexable tells whether an index may be used for a part of a rule, and no other table is read for it.
+// isIndexable tells whether an index may serve a part of a rule, and the part reads no other table.
 func isIndexable(n Node) bool {
 	switch n := n.(type) {
 	case Own, Tenant, Grant:

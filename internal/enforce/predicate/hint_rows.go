@@ -7,25 +7,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// EstimateRowsHint, in front of a statement's text or behind its signature, says that a search finds few rows of the
-// signed view of a table.
+// EstimateRowsHint returns the comment in front of a statement's text, or behind its signature, which says that a
+// search finds few rows in the signed view of a table.
 func EstimateRowsHint(table catalog.Name) string {
 	return "/*pgconsent:estimate_rows " + tableMark(table) + "*/"
 }
 
-// tableMark stands for a table in a comment: its own name might end the comment.
+// tableMark returns a text that stands for a table in a comment: the table's own name might end the comment.
 func tableMark(table catalog.Name) string {
 	sum := sha256.Sum256([]byte(table.SQL()))
 	return hex.EncodeToString(sum[:6])
 }
 
-// EstimateRows is a condition that is true for every row of a signed view. If the text has the hint, the planner
-// expects it to be true for one row in two hundred. Without it the planner, which has no statistics for search
+// EstimateRowsCondition returns a condition that is true for every row of a signed view. If the text has the hint, the
+// planner expects it to be true for one row in two hundred. Without it the planner, which has no statistics for search
 // operators under row security, expects a hundredth of the table or more, and hashes all tables that the rule reads.
 //
 // The planner expects an expression without statistics to be NULL in one row of two hundred (DEFAULT_UNK_SEL). NULLIF
 // of a value and itself is always NULL.
-func EstimateRows(table catalog.Name, row string) string {
+func EstimateRowsCondition(table catalog.Name, row string) string {
 	of := row + ".tableoid"
 	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableMark(table) + "') THEN NULLIF(" + of + ", " + of + ") IS NULL ELSE true END"
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// CurrentCatalog is an SQL condition. It is true, or fails as PostgreSQL plans the statement if the catalogs have
-// changed since the proxy decided the statement.
+// CurrentCatalog is a SQL condition. It is true, or it fails while PostgreSQL plans the statement, if the catalogs have
+// changed since the proxy decided about the statement.
 const CurrentCatalog = "pgconsent_signed.current_catalog()"
 
-// KeyType is the type, without a length, as which values of a key's column are passed.
+// KeyType returns the type, without a length, in which values of a key's column are passed.
 func KeyType(c *catalog.Column) string {
 	switch plain, _, _ := strings.Cut(c.Type, "("); plain {
 	case "uuid", "date":
@@ -21,7 +21,7 @@ func KeyType(c *catalog.Column) string {
 		return "pg_catalog.int4"
 	case "bigint":
 		return "pg_catalog.int8"
-	default: // text and varchar compare as text
+	default: // text and varchar are compared as text
 		return "pg_catalog.text"
 	}
 }

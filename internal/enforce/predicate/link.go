@@ -7,17 +7,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// step is the link of a Visible as a Step.
-func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.And} }
+// step returns the link of a Visible node as a Step.
+func (n Visible) step() Step { return Step{n.Relation, n.Column, n.From, n.MorePairs} }
 
-// pairs are all pairs of columns of a link.
-func (s Step) pairs() []Pair { return append([]Pair{{s.Column, s.From}}, s.And...) }
+// pairs returns all pairs of columns of a link.
+func (s Step) pairs() []Pair { return append([]Pair{{s.Column, s.From}}, s.MorePairs...) }
 
-// Pairs are all pairs of columns of the link.
+// Pairs returns all pairs of columns of the link.
 func (s Step) Pairs() []Pair { return s.pairs() }
 
-// columns are the columns of the table that a link leads to; fromColumns are the columns of the row where it starts.
-func (s Step) columns() []string {
+// targetColumns returns the columns of the table to which a link leads; fromColumns returns the columns of the row at
+// which it starts.
+func (s Step) targetColumns() []string {
 	var out []string
 	for _, p := range s.pairs() {
 		out = append(out, p.Column)
@@ -33,23 +34,23 @@ func (s Step) fromColumns() []string {
 	return out
 }
 
-// onSQL is the condition under which a row is one that the link leads to.
+// onSQL returns the condition that a row is one to which the link leads.
 func (s Step) onSQL(to, from string) string {
 	var parts []string
 	for _, p := range s.pairs() {
-		parts = append(parts, equal(column(to, p.Column), column(from, p.From)))
+		parts = append(parts, equalSQL(columnSQL(to, p.Column), columnSQL(from, p.From)))
 	}
 	return strings.Join(parts, " AND ")
 }
 
-// LeadsToOne tells whether the link leads to one row at most, inside any transaction: it names the whole primary key,
-// of a table whose children do not count among its rows, and the key is not deferred.
-func (s Step) LeadsToOne() bool {
+// LeadsToAtMostOne tells whether the link always leads to one row at most, even inside a transaction: it names the
+// whole primary key of a table whose children do not count among its rows, and the key is not deferred.
+func (s Step) LeadsToAtMostOne() bool {
 	r := s.Relation
 	if len(r.PrimaryKey) == 0 || !(r.Kind == catalog.PartitionedTable || r.Kind == catalog.Table && !r.HasChildren) {
 		return false
 	}
-	named := s.columns()
+	named := s.targetColumns()
 	return !slices.ContainsFunc(r.PrimaryKey, func(c string) bool { return !slices.Contains(named, c) }) &&
 		slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
 			return i.Unique && len(i.Columns) == len(r.PrimaryKey) &&
@@ -57,19 +58,19 @@ func (s Step) LeadsToOne() bool {
 		})
 }
 
-// On is the condition under which the row called to is one that the link leads to from the row called from.
-func (s Step) On(to, from string) string { return s.onSQL(to, from) }
+// JoinCondition returns the condition that the link leads from the row called from to the row called to.
+func (s Step) JoinCondition(to, from string) string { return s.onSQL(to, from) }
 
-// startNotNull is the condition that the link can lead to a row at all: NULL equals nothing.
-func (s Step) startNotNull(row string) string {
+// startNotNullSQL returns the condition that the link can lead to a row at all: NULL equals nothing.
+func (s Step) startNotNullSQL(row string) string {
 	var parts []string
 	for _, from := range s.fromColumns() {
-		parts = append(parts, column(row, from)+" IS NOT NULL")
+		parts = append(parts, columnSQL(row, from)+" IS NOT NULL")
 	}
 	return strings.Join(parts, " AND ")
 }
 
-func follow(step Step, row Row, w World) []Row {
+func followStep(step Step, row Row, w World) []Row {
 	var out []Row
 	for _, candidate := range w.Tables[step.Relation.Name] {
 		if isLinked(step, row, candidate) {
@@ -89,8 +90,8 @@ func isLinked(step Step, row, to Row) bool {
 	return true
 }
 
-// Columns are the link's columns in the table that it leads to.
-func (s Step) Columns() []string { return s.columns() }
+// TargetColumns returns the link's columns in the table to which it leads.
+func (s Step) TargetColumns() []string { return s.targetColumns() }
 
-// Froms are the link's columns in the row where it starts.
-func (s Step) Froms() []string { return s.fromColumns() }
+// StartColumns returns the link's columns in the row at which it starts.
+func (s Step) StartColumns() []string { return s.fromColumns() }

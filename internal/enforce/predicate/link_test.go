@@ -16,7 +16,7 @@ func TestWhatLeadsToOne(t *testing.T) {
 	step := func(r catalog.Relation, columns ...string) predicate.Step {
 		s := predicate.Step{Relation: &r, Column: columns[0], From: "x"}
 		for _, c := range columns[1:] {
-			s.And = append(s.And, predicate.Pair{Column: c, From: "y"})
+			s.MorePairs = append(s.MorePairs, predicate.Pair{Column: c, From: "y"})
 		}
 		return s
 	}
@@ -54,8 +54,8 @@ func TestWhatLeadsToOne(t *testing.T) {
 		"a foreign table": {
 			step(catalog.Relation{Kind: catalog.ForeignTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
 	} {
-		if c.step.LeadsToOne() != c.one {
-			t.Errorf("%s: %t", what, c.step.LeadsToOne())
+		if c.step.LeadsToAtMostOne() != c.one {
+			t.Errorf("%s: %t", what, c.step.LeadsToAtMostOne())
 		}
 	}
 }
@@ -82,12 +82,13 @@ func TestWhereNewRowsHide(t *testing.T) {
 		"records": {predicate.Recorded{Steps: through(links)}, "[links]"},
 		"sources": {predicate.Derived{Origin: made(links), Rows: predicate.Open{}}, "[links]"},
 		"sources and others": {predicate.Derived{
-			Origin: made(links), Rows: predicate.Open{}, Again: []predicate.Origin{made(links), made(again)}}, "[links links_again]"},
+			Origin: made(links), Rows: predicate.Open{}, SourceOrigins: []predicate.Origin{made(links), made(again)}},
+			"[links links_again]"},
 		"sources by one link": {predicate.Derived{
-			Origin: made(again), Rows: predicate.Open{}, Again: []predicate.Origin{made(links)}}, "[links links_again]"},
+			Origin: made(again), Rows: predicate.Open{}, SourceOrigins: []predicate.Origin{made(links)}}, "[links links_again]"},
 	} {
 		var got []string
-		for _, r := range predicate.InsertCanHide(c.rule) {
+		for _, r := range predicate.TablesWhereInsertHides(c.rule) {
 			got = append(got, r.Name.Name)
 		}
 		if fmt.Sprint(got) != c.want {

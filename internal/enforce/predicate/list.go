@@ -2,23 +2,24 @@ package predicate
 
 import "encoding/json"
 
-// List is a column that holds a list of ids. A value that is no list, NULL or malformed, counts as a list of one
-// unknown id, and an element that is NULL or no string as an unknown id: nobody can consent for it.
+// List is a column that holds a list of ids. A value that is NULL or no well-formed list counts as a list of one
+// unknown id, and so does an element that is NULL or no string: nobody can consent for an unknown id.
 type List struct {
 	Column string
 	Form   GrantForm
-	Cast   bool // the column is varchar[] or integer[], and is cast
+	Cast   bool // the column is varchar[] or integer[], and so must be cast
 }
 
-// The functions that read a list of ids from JSON: NULL for a value that is no array, or in a text no array of scalars.
+// The functions that read a list of ids from JSON. They return NULL for a value that is no array; in a text, for one
+// that is no array of scalars.
 const (
 	JSONIDs  = SignedSchema + ".json_ids"
 	JSONBIDs = SignedSchema + ".jsonb_ids"
 )
 
-// arraySQL is the list as an array of the form's elements; NULL where the value is no list.
+// arraySQL returns the expression of the list as an array of the form's elements; it is NULL if the value is no list.
 func (l List) arraySQL(row string) string {
-	c := column(row, l.Column)
+	c := columnSQL(row, l.Column)
 	switch l.Form {
 	case GrantJSONB:
 		return JSONBIDs + "(" + c + ")"
@@ -31,15 +32,16 @@ func (l List) arraySQL(row string) string {
 	return c
 }
 
-// Array is the list of a row as an array, NULL where it is none.
-func (l List) Array(row string) string { return l.arraySQL(row) }
+// ArraySQL returns the expression of a row's list as an array; it is NULL if the value is no list.
+func (l List) ArraySQL(row string) string { return l.arraySQL(row) }
 
-// elementsSQL is a FROM item of one column, with one NULL where the value is no list.
+// elementsSQL returns a FROM item of one column with the elements. It has one NULL if the value is no list.
 func (l List) elementsSQL(row, alias string) string {
 	return "pg_catalog.unnest(COALESCE(" + l.arraySQL(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
 }
 
-// ids are the elements of the list in a row; nil for an element that is not a text. false: the row has no list.
+// ids returns the elements of the list in a row; nil stands for an element that is not a text. ok is false if the row
+// has no list.
 func (l List) ids(row Row) ([]*string, bool) {
 	value, ok := row[l.Column]
 	if !ok {
@@ -67,7 +69,7 @@ func (l List) ids(row Row) ([]*string, bool) {
 	return out, true
 }
 
-// oneOfSQL is the condition that a value is an element of the list.
+// oneOfSQL returns the condition that a value is an element of the list.
 func (l List) oneOfSQL(value, row string) string {
 	return value + " OPERATOR(pg_catalog.=) ANY (" + l.arraySQL(row) + ")"
 }

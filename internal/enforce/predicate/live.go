@@ -8,45 +8,45 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Live is an attribute that no credential gives: the database computes it at each statement. It is one of three: a
-// claim that the session itself makes in a setting, and that counts only if the other fields confirm it (Setting); a
-// value that is looked up (Column without Setting); an expression over other attributes (Expr).
+// Live is an attribute whose value no credential gives: the database computes it for each statement. It has one of
+// three sources. With Setting, the session itself claims a value in a setting, which counts only if the other fields
+// confirm it. With Column and without Setting, the value is looked up. With Expr, it is an expression over other
+// attributes.
 //
-// It is missing where a value is missing, malformed, not confirmed or ambiguous. It never raises an error, since row
-// policies read it.
+// The attribute has no value if the source has none, or if the value is malformed, not confirmed or ambiguous.
+// Computing it never raises an error, since row policies read it.
 type Live struct {
 	Name     string
-	Type     string // qualified; not a list
-	Optional bool   // rules that use it treat it as optional: it may be missing
+	Type     string // the qualified name of the type, which is no list
+	Optional bool   // rules treat the attribute as optional: it may have no value
 
-	Setting string   // the setting whose value is the claim
-	Equals  []Attr   // the claim is the value, or an element, of one of these
-	Values  []string // the values that the claim may have
+	Setting string   // the setting in which the session claims the value
+	Equals  []Attr   // the claim must equal the value, or an element, of one of these attributes
+	Values  []string // the values that may be claimed
 
-	// The claim is the Column of a row that shows by Rows, which compares it as the attribute [Claim]; or the value is the
-	// Column of the one row that does.
+	// For a claim, Column must have it in a row that meets Rows, in which the attribute [ClaimedValue] stands for the
+	// claim. For a look-up, the value is the Column of the only row that meets Rows.
 	Table  *catalog.Relation
 	Column string
 	Rows   Node
 
 	Expr Expr
-	Kind Kind // the kind of Expr: a condition gives the texts true and false
+	Kind Kind // the kind of Expr; the values of a condition are the texts true and false
 }
 
-// Claim is a reserved name of an attribute. Where the condition Live.Rows compares a column with it, the value is the
-// one that the session claims.
-const Claim = ""
+// ClaimedValue is the reserved name of an attribute. In Live.Rows it stands for the value that the session claims.
+const ClaimedValue = ""
 
-// LiveFunction computes live attributes: live(name, claims, settings). The claims are fields of a seal, name=value.
-// NULL as settings means the settings of the session itself; else they are name=value, with the names of the
-// attributes.
+// LiveFunction is the function that computes live attributes: live(name, claims, settings). The claims are fields of a
+// seal, as name=value. The settings are name=value with the names of attributes; NULL stands for the settings of the
+// session itself.
 const LiveFunction = Schema + ".live"
 
-// liveLabel is the label of the function's block, which qualifies its variables so that no column hides them.
+// liveLabel is the label of the function's block. It qualifies the function's variables, so that no column hides them.
 const liveLabel = "pgconsent_live"
 
-// Node is a predicate that reads what the attribute is computed from: for [Helpers], [ShownWhileEmpty], [InsertCanHide]
-// and [TimeCanHide].
+// Node returns a predicate that reads the tables from which the attribute is computed, for [Helpers] and the functions
+// like it.
 func (l Live) Node() Node {
 	switch {
 	case l.Table != nil:
@@ -58,18 +58,18 @@ func (l Live) Node() Node {
 	}
 }
 
-// Needs are the attributes that a live attribute is computed from, sorted.
-func (l Live) Needs() []string {
+// NeededAttributes returns the attributes from which a live attribute is computed, sorted.
+func (l Live) NeededAttributes() []string {
 	found := usedAttributes(l.Node())
 	for _, a := range l.Equals {
 		found[a.Name] = true
 	}
-	delete(found, Claim)
+	delete(found, ClaimedValue)
 	return sortedKeys(found)
 }
 
-// AtMostOneRow tells whether the value is always that of at most one row, whatever rows are added.
-func (l Live) AtMostOneRow() bool {
+// IsFromOneRow tells whether the value always comes from at most one row, whatever rows are added to the tables.
+func (l Live) IsFromOneRow() bool {
 	if l.Table == nil || l.Setting != "" {
 		return true
 	}
@@ -82,7 +82,8 @@ func (l Live) AtMostOneRow() bool {
 	return len(key) == 0 && len(l.Table.PrimaryKey) > 0
 }
 
-// LiveBody is the body of [LiveFunction], in PL/pgSQL, for attributes in an order in which none needs a later one.
+// LiveBody returns the body of [LiveFunction] in PL/pgSQL. The attributes must be in an order in which none needs a
+// later one.
 func LiveBody(lives []Live) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<<%s>>\nDECLARE\n", liveLabel)
@@ -92,7 +93,7 @@ func LiveBody(lives []Live) string {
 	}
 	given := map[string]bool{}
 	for _, l := range lives {
-		for _, n := range l.Needs() {
+		for _, n := range l.NeededAttributes() {
 			if !declared[n] {
 				given[n] = true
 			}
@@ -107,7 +108,7 @@ func LiveBody(lives []Live) string {
 	b.WriteString("  claim pg_catalog.text;\n  number pg_catalog.numeric;\nBEGIN\n")
 	for _, l := range lives {
 		fmt.Fprintf(&b, "  IF %s.name OPERATOR(pg_catalog.=) ANY (%s) THEN\n", liveFunctionName,
-			textArray(neededBy(l.Name, lives)))
+			textArray(withDependents(l.Name, lives)))
 		b.WriteString(l.sql())
 		fmt.Fprintf(&b, "    IF %s.name OPERATOR(pg_catalog.=) %s THEN RETURN a_%s; END IF;\n  END IF;\n",
 			liveFunctionName, catalog.QuoteLiteral(l.Name), l.Name)
@@ -116,13 +117,13 @@ func LiveBody(lives []Live) string {
 	return b.String()
 }
 
-const liveFunctionName = "live" // the label of the function's parameters
+const liveFunctionName = "live" // the function's name, which qualifies its parameters
 
-// neededBy are the attributes that are computed from this one, and itself.
-func neededBy(name string, lives []Live) []string {
+// withDependents returns the named attribute and the attributes that are computed from it.
+func withDependents(name string, lives []Live) []string {
 	out := map[string]bool{name: true}
 	for _, l := range lives {
-		if slices.ContainsFunc(l.Needs(), func(n string) bool { return out[n] }) {
+		if slices.ContainsFunc(l.NeededAttributes(), func(n string) bool { return out[n] }) {
 			out[l.Name] = true
 		}
 	}
@@ -137,10 +138,10 @@ func textArray(values []string) string {
 	return "ARRAY[" + strings.Join(out, ", ") + "]::pg_catalog.text[]"
 }
 
-// variables replaces attributes by the variables of the function.
-func variables(sql string) string {
+// replaceByVariables replaces attributes in a SQL expression by the variables of the function.
+func replaceByVariables(sql string) string {
 	return replaceAttributes(sql, func(name string) string {
-		if name == Claim {
+		if name == ClaimedValue {
 			return liveLabel + ".claim"
 		}
 		return liveLabel + ".a_" + name
@@ -164,30 +165,30 @@ func (l Live) sql() string {
 		case "pg_catalog.int4", "pg_catalog.int8":
 			ends = 2
 			line("IF claim OPERATOR(pg_catalog.~) '^(0|-?[1-9][0-9]{0,18})$' THEN")
-			line("IF claim::pg_catalog.numeric BETWEEN %s THEN", bounds[l.Type])
+			line("IF claim::pg_catalog.numeric BETWEEN %s THEN", integerBounds[l.Type])
 		default:
-			line("IF pg_catalog.octet_length(claim) BETWEEN 1 AND %d THEN", MaxClaim)
+			line("IF pg_catalog.octet_length(claim) BETWEEN 1 AND %d THEN", MaxClaimBytes)
 		}
 		line("IF %s THEN %sclaim; END IF;", l.claimConditionSQL(), set)
 		line("%s", strings.TrimSpace(strings.Repeat("END IF; ", ends)))
 	case l.Table != nil:
-		w := writer{policy: true, form: probe, prefix: "r"}
+		w := writer{policy: true, form: probeForm, prefix: "r"}
 		row := w.alias()
-		parts := append(guards(attributesToGuard(l.Rows)), w.write(l.Rows, row))
+		parts := append(guardConditions(attributesToGuard(l.Rows)), w.nodeSQL(l.Rows, row))
 		line(
 			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 `+
 				`THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
 		line("FROM (SELECT %s::pg_catalog.text FROM %s AS %s WHERE %s LIMIT 2) AS found (value);",
-			column(row, l.Column), w.helper(l.Table), row,
-			variables(strings.Join(parts, " AND ")))
+			columnSQL(row, l.Column), w.helperName(l.Table), row,
+			replaceByVariables(strings.Join(parts, " AND ")))
 	case l.Expr != nil:
-		condition := strings.Join(guards(requiredAttributes(SQL{Expr: l.Expr})), " AND ")
+		condition := strings.Join(guardConditions(requiredAttributes(SQL{Expr: l.Expr})), " AND ")
 		if condition == "" {
 			condition = "true"
 		}
-		value := variables(expressionSQL(l.Expr, "none"))
-		line("IF %s THEN", variables(condition))
-		if limits, isNumber := bounds[l.Type]; isNumber {
+		value := replaceByVariables(expressionSQL(l.Expr, "none"))
+		line("IF %s THEN", replaceByVariables(condition))
+		if limits, isNumber := integerBounds[l.Type]; isNumber {
 			line("number := %s;", value)
 			line("IF number BETWEEN %s AND number OPERATOR(pg_catalog.=) pg_catalog.trunc(number) THEN "+
 				"%snumber::pg_catalog.int8; END IF;", limits, set)
@@ -199,23 +200,23 @@ func (l Live) sql() string {
 	return b.String()
 }
 
-// MaxClaim bounds a claim that is a text, in bytes.
-const MaxClaim = 1024
+// MaxClaimBytes is the largest length of a claimed text, in bytes.
+const MaxClaimBytes = 1024
 
-var bounds = map[string]string{
+var integerBounds = map[string]string{
 	"pg_catalog.int4": "-2147483648 AND 2147483647",
 	"pg_catalog.int8": "-9223372036854775808 AND 9223372036854775807",
 }
 
-// claimConditionSQL is the condition under which a claim counts.
+// claimConditionSQL returns the condition under which a claim counts.
 func (l Live) claimConditionSQL() string {
 	if l.Table != nil {
-		w := writer{policy: true, form: probe, prefix: "r"}
+		w := writer{policy: true, form: probeForm, prefix: "r"}
 		row := w.alias()
 		need := attributesToGuard(l.Rows)
-		delete(need, Claim)
-		parts := append(guards(need), "EXISTS (SELECT 1 FROM "+w.helper(l.Table)+" AS "+row+" WHERE "+w.write(l.Rows, row)+fence)
-		return variables(strings.Join(parts, " AND "))
+		delete(need, ClaimedValue)
+		parts := append(guardConditions(need), "EXISTS (SELECT 1 FROM "+w.helperName(l.Table)+" AS "+row+" WHERE "+w.nodeSQL(l.Rows, row)+fence)
+		return replaceByVariables(strings.Join(parts, " AND "))
 	}
 	var parts []string
 	if len(l.Values) > 0 {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Resolve returns the world with the live attributes as the model computes them, for a session that claims these
-// values, by the names of attributes.
-func (w World) Resolve(lives []Live, claims map[string]string) World {
+// WithLiveAttributes returns the world with the values of live attributes, as the reference model computes them, for a
+// session that claims these values. The claims are by the names of attributes.
+func (w World) WithLiveAttributes(lives []Live, claims map[string]string) World {
 	w.Attributes = maps.Clone(w.Attributes)
 	for _, l := range lives {
 		delete(w.Attributes, l.Name)
@@ -31,7 +31,7 @@ func (l Live) resolve(w World, claims map[string]string) (string, bool) {
 		if l.Type == "pg_catalog.uuid" {
 			claim = strings.ToLower(claim)
 		}
-		return claim, l.wellFormed(claim) && l.isConfirmed(claim, w)
+		return claim, l.isWellFormed(claim) && l.isConfirmed(claim, w)
 	case l.Table != nil:
 		var found []Row
 		for _, row := range w.Tables[l.Table.Name] {
@@ -50,14 +50,14 @@ func (l Live) resolve(w World, claims map[string]string) (string, bool) {
 				return "", false
 			}
 		}
-		return l.write(eval(l.Expr, Row{}, w))
+		return l.formatValue(evalExpr(l.Expr, Row{}, w))
 	}
 	return "", false
 }
 
 var uuidClaim = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-func (l Live) wellFormed(claim string) bool {
+func (l Live) isWellFormed(claim string) bool {
 	switch l.Type {
 	case "pg_catalog.uuid":
 		return uuidClaim.MatchString(claim)
@@ -66,27 +66,27 @@ func (l Live) wellFormed(claim string) bool {
 		n, err := strconv.ParseInt(claim, 10, bits)
 		return err == nil && strconv.FormatInt(n, 10) == claim
 	default:
-		return claim != "" && len(claim) <= MaxClaim
+		return claim != "" && len(claim) <= MaxClaimBytes
 	}
 }
 
 func (l Live) isConfirmed(claim string, w World) bool {
 	if l.Table != nil {
 		w.Attributes = maps.Clone(w.Attributes)
-		w.Attributes[Claim] = claim
+		w.Attributes[ClaimedValue] = claim
 		return slices.ContainsFunc(w.Tables[l.Table.Name], func(row Row) bool { return Eval(l.Rows, row, w) })
 	}
 	for _, a := range l.Equals {
 		value, ok := w.Attributes[a.Name]
-		if ok && (value == claim || isListType(a.Type) && slices.Contains(elements(value), claim)) {
+		if ok && (value == claim || isListType(a.Type) && slices.Contains(nonNullElements(value), claim)) {
 			return true
 		}
 	}
 	return slices.Contains(l.Values, claim)
 }
 
-// write is a value's text in the attribute's type.
-func (l Live) write(v value) (string, bool) {
+// formatValue returns a value as a text in the attribute's type.
+func (l Live) formatValue(v value) (string, bool) {
 	switch {
 	case !v.known:
 		return "", false

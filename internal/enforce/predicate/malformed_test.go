@@ -27,22 +27,26 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 	list := predicate.List{Column: "ids", Form: predicate.GrantInteger}
 	record := predicate.Record{Relation: others, Grantor: "id"}
 	for name, n := range map[string]predicate.Node{
-		"nothing":                     nil,
-		"no parts of all":             predicate.All{},
-		"no parts of any":             predicate.Any{},
-		"a consent without steps":     predicate.Consent{Status: "status", Is: "granted"},
-		"derived of nothing":          predicate.Derived{Rows: predicate.Open{}},
-		"derived of no table":         predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
-		"derived by no key":           predicate.Derived{Origin: predicate.Origin{List: list, Source: others}, Rows: predicate.Open{}},
-		"derived without rows":        predicate.Derived{Origin: from(others)},
-		"derived again of nothing":    predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{{}}},
-		"derived again of another":    predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{from(items)}},
-		"derived again without a key": predicate.Derived{Origin: from(keyless), Rows: predicate.Open{}, Again: []predicate.Origin{from(keyless)}},
-		"a record of nobody":          predicate.Recorded{Record: record},
-		"a record that is nowhere":    predicate.Recorded{Subject: "other"},
-		"the registry about nobody":   predicate.Registered{Tables: []string{"items"}},
-		"a reference of no columns":   predicate.Reference{Relation: others, Rows: predicate.Open{}},
-		"a reference to no column":    predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
+		"nothing":                 nil,
+		"no parts of all":         predicate.All{},
+		"no parts of any":         predicate.Any{},
+		"a consent without steps": predicate.Consent{Status: "status", Is: "granted"},
+		"derived of nothing":      predicate.Derived{Rows: predicate.Open{}},
+		"derived of no table":     predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
+		"derived by no key": predicate.Derived{Origin: predicate.Origin{List: list, Source: others},
+			Rows: predicate.Open{}},
+		"derived without rows": predicate.Derived{Origin: from(others)},
+		"derived again of nothing": predicate.Derived{Origin: from(others), Rows: predicate.Open{},
+			SourceOrigins: []predicate.Origin{{}}},
+		"derived again of another": predicate.Derived{Origin: from(others), Rows: predicate.Open{},
+			SourceOrigins: []predicate.Origin{from(items)}},
+		"derived again without a key": predicate.Derived{Origin: from(keyless), Rows: predicate.Open{},
+			SourceOrigins: []predicate.Origin{from(keyless)}},
+		"a record of nobody":        predicate.Recorded{Record: record},
+		"a record that is nowhere":  predicate.Recorded{Subject: "other"},
+		"the registry about nobody": predicate.Registered{Tables: []string{"items"}},
+		"a reference of no columns": predicate.Reference{Relation: others, Rows: predicate.Open{}},
+		"a reference to no column":  predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
 		"a reference to columns beside": predicate.Reference{
 			Relation: others, From: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
 	} {
@@ -54,7 +58,7 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 		"visible":      predicate.Visible{Relation: others, Column: "id", From: "other", Rows: predicate.Open{}},
 		"derived":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}},
 		"a record":     predicate.Recorded{Subject: "other", Record: record},
-		"the registry": predicate.Registered{Of: predicate.Recorded{Subject: "other"}, Tables: []string{"items"}},
+		"the registry": predicate.Registered{Subjects: predicate.Recorded{Subject: "other"}, Tables: []string{"items"}},
 		"a reference":  predicate.Reference{Relation: others, From: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
 	} {
 		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
@@ -63,29 +67,29 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 		}
 	}
 	for _, o := range []predicate.Origin{{}, {List: list, Source: others}, {List: list, Key: "id"}} {
-		if _, where := o.Products(items, "i", "o"); where != "false" || o.MadeFromCondition("i", "o") != "false" {
+		if _, where := o.ProductsSQL(items, "i", "o"); where != "false" || o.MadeFromCondition("i", "o") != "false" {
 			t.Errorf("%+v: made where %s, %s", o, where, o.MadeFromCondition("i", "o"))
 		}
 	}
 	ofElement := record
 	ofElement.Element = "id"
 	for _, n := range []predicate.Recorded{{Record: record}, {Subject: "other"}, {Subject: "other", Record: ofElement}} {
-		if sql := predicate.Subject(n, "t", nil); sql != "" {
+		if sql := predicate.SubjectsQuery(n, "t", nil); sql != "" {
 			t.Errorf("%+v: who is asked: %s", n, sql)
 		}
 	}
-	if sql := predicate.Registry(predicate.Registered{}, "t", nil); sql != "" {
+	if sql := predicate.RegistryQuery(predicate.Registered{}, "t", nil); sql != "" {
 		t.Errorf("who is asked: %s", sql)
 	}
 }
 
 func hidesAs(t *testing.T, name string, n predicate.Node, of *catalog.Relation, want string) {
 	t.Helper()
-	inject, _ := predicate.Inject(n, "r")
+	inject, _ := predicate.InjectedCondition(n, "r")
 	for form, sql := range map[string]string{
-		"policy": predicate.Policy(n, of), "check": predicate.Check(n, of), "new": predicate.OfNewRow(n),
+		"policy": predicate.Policy(n, of), "check": predicate.Check(n, of), "new": predicate.NewRowCondition(n),
 		"inject": strings.TrimSuffix(strings.TrimPrefix(inject, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
-		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.Direct(n, "t", nil), "("), ") IS TRUE"),
+		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.DirectCondition(n, "t", nil), "("), ") IS TRUE"),
 	} {
 		if sql != want && !strings.HasSuffix(sql, " AND "+want) {
 			t.Errorf("%s, %s: %s", name, form, sql)
@@ -109,7 +113,7 @@ func TestConstantsReplaceNothingInQuotes(t *testing.T) {
 		"pgconsent_signed.attr('nobody')":   "NULL::pg_catalog.text",
 		fmt.Sprintf("'%s' = %s", `x"`, ask): `'x"' = 'it''s'::pg_catalog.text`,
 	} {
-		if got := predicate.Constants(sql, map[string]string{"user": "it's"}); got != want {
+		if got := predicate.ReplaceByConstants(sql, map[string]string{"user": "it's"}); got != want {
 			t.Errorf("%s becomes %s, not %s", sql, got, want)
 		}
 	}

@@ -9,34 +9,34 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Materialized says that the answer of a Consent is stored beside the rows of a table: until when everybody has agreed.
-// While the stored answers are not complete, row policies read the subjects themselves. Injected texts and signed views
-// always do.
+// Materialized says that the answer of a Consent is stored beside the rows of a table: the time until which everybody
+// has agreed. While the stored answers are not complete, row policies read the subjects themselves. Injected texts and
+// signed views always read the subjects.
 type Materialized struct {
-	Relation *catalog.Relation // the table of the row, which has a primary key
+	Relation *catalog.Relation // the table of the rows, which has a primary key
 }
 
-// MaterializedTable has, for each row of a table, the time until which a consent is valid: -infinity if somebody
-// refuses, infinity if nobody's agreement expires.
+// MaterializedTable returns the name of the table with the stored answers. For each row of a table, it has the time
+// until which the consent is valid: -infinity if somebody refuses, infinity if nobody's consent expires.
 func (n Consent) MaterializedTable() catalog.Name {
 	return catalog.Name{Schema: Schema, Name: "materialized_" + n.MaterializedName()}
 }
 
-// MaterializedName is a name for a materialized consent, unique to its condition.
+// MaterializedName returns a name for a materialized consent that is unique to its condition.
 func (n Consent) MaterializedName() string {
 	of := n.Materialized.Relation
 	n.Materialized = nil
-	sum := sha256.Sum256([]byte(of.Name.SQL() + "\x00" + policyOn(n, of, probe)))
+	sum := sha256.Sum256([]byte(of.Name.SQL() + "\x00" + policySQL(n, of, probeForm)))
 	return hex.EncodeToString(sum[:10])
 }
 
-// MaterializedReady is the SQL function that takes a MaterializedName and tells whether the stored answers may be read:
-// they are complete, and this transaction has changed nothing that they depend on.
+// MaterializedReady is the SQL function that takes a MaterializedName and tells whether predicates may read the stored
+// answers: they are complete, and this transaction has changed nothing on which they depend.
 const MaterializedReady = Schema + ".materialized_ready"
 
-// materializedOr reads the stored answer where it is complete, and otherwise evaluates live.
-func (w *writer) materializedOr(n Consent, row, live string) string {
-	if n.Materialized == nil || !w.policy || w.form == flat {
+// storedOrLiveSQL writes an expression that reads the stored answer if it is complete, and otherwise evaluates live.
+func (w *writer) storedOrLiveSQL(n Consent, row, live string) string {
+	if n.Materialized == nil || !w.policy || w.form == flatForm {
 		return live
 	}
 	table, key := n.MaterializedTable().SQL(), n.Materialized.Relation.PrimaryKey
@@ -45,14 +45,14 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 		k := w.alias()
 		var on []string
 		for _, name := range key {
-			on = append(on, equal(column(k, name), column(row, name)))
+			on = append(on, equalSQL(columnSQL(k, name), columnSQL(row, name)))
 		}
 		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(on, " AND ") + " AND " +
 			k + ".open_until " + now + fence
 	}
 	set := func() string {
 		k := w.alias()
-		return inSet(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
+		return inSetSQL(columnSQL(row, key[0]), "SELECT "+columnSQL(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
 			k+".open_until "+now) + " IS TRUE"
 	}
 	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
@@ -60,7 +60,7 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 	switch {
 	case w.form == hashedForm && fits:
 		is = set()
-	case w.form == dual && fits:
+	case w.form == dualForm && fits:
 		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"
 	default:
 		is = look()
@@ -69,24 +69,24 @@ func (w *writer) materializedOr(n Consent, row, live string) string {
 		live + " END"
 }
 
-// subjectAgrees is the condition on a subject's row under which the subject agrees.
-func (w *writer) subjectAgrees(n Consent, subject string) string {
-	is := status(column(subject, n.Status), n.Is)
-	if n.Of != "" {
-		is = "(" + w.statusHolds(column(subject, n.Status), n.Is, n.Of) + ")"
+// subjectAgreesSQL returns the condition on a subject's row under which the subject agrees.
+func (w *writer) subjectAgreesSQL(n Consent, subject string) string {
+	is := status(columnSQL(subject, n.Status), n.Is)
+	if n.TypeName != "" {
+		is = "(" + w.statusHoldsSQL(columnSQL(subject, n.Status), n.Is, n.TypeName) + ")"
 	}
 	if n.Expires == "" {
 		return is
 	}
-	until := column(subject, n.Expires)
+	until := columnSQL(subject, n.Expires)
 	return "(" + is + " AND (" + until + " IS NULL OR " + until + " OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
 }
 
-// MaterializedConsents returns the materialized consents of n, each once.
+// MaterializedConsents returns the materialized consents in a predicate, each once.
 func MaterializedConsents(n Node) []Consent {
 	var out []Consent
 	seen := map[string]bool{}
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
 		if c, ok := n.(Consent); ok && c.Materialized != nil && !seen[c.MaterializedName()] {
 			seen[c.MaterializedName()] = true
 			out = append(out, c)
@@ -95,11 +95,11 @@ func MaterializedConsents(n Node) []Consent {
 	return out
 }
 
-// after tells whether a moment is later than the statement's; "infinity" is.
-func after(moment string, now time.Time) bool {
+// isAfter tells whether a moment is later than the time of the statement; "infinity" is later than any time.
+func isAfter(moment string, now time.Time) bool {
 	if moment == "infinity" {
 		return true
 	}
-	v := read(moment, TimestampTZ)
+	v := parseValue(moment, TimestampTZ)
 	return v.known && v.time.After(now)
 }

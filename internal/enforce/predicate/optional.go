@@ -2,13 +2,13 @@ package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// An optional attribute is not required: where it is missing, a comparison with it is NULL, and a grant ignores it.
-// Under Not, which could turn that into a row that shows, a condition that needs it hides the row.
+// A rule does not require an optional attribute: if it is missing, a comparison with it is NULL, and a grant ignores
+// it. Under Not, NULL could make a row show, so there a condition that needs the attribute hides the row.
 
-// usedAttributes returns the attributes that n uses at any depth, optional ones too.
+// usedAttributes returns the attributes that a predicate uses at any depth, including optional ones.
 func usedAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
 		for _, a := range attributesOf(n) {
 			out[a.Name] = true
 		}
@@ -16,10 +16,10 @@ func usedAttributes(n Node) map[string]bool {
 	return out
 }
 
-// requiredAttributes returns the attributes without which n shows nothing.
+// requiredAttributes returns the attributes without which a predicate shows no row.
 func requiredAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
-	walk(n, nil, func(n Node, _ *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
 		for _, a := range attributesOf(n) {
 			if !a.Optional {
 				out[a.Name] = true
@@ -29,7 +29,7 @@ func requiredAttributes(n Node) map[string]bool {
 	return out
 }
 
-// attributesOf are the attributes that a node without parts uses.
+// attributesOf returns the attributes that a node without parts uses.
 func attributesOf(n Node) []Attr {
 	switch n := n.(type) {
 	case Own:
@@ -38,16 +38,17 @@ func attributesOf(n Node) []Attr {
 		return attributesOf(n.Own)
 	case Grant:
 		var out []Attr
-		for _, to := range n.To {
+		for _, to := range n.Grantees {
 			out = append(out, Attr{Name: to.Attribute, Optional: to.Optional})
 		}
 		return out
 	case Recorded:
-		return append(attributesOf(Grant{To: n.But}), attributesOf(n.Record.Grantee)...)
+		return append(attributesOf(Grant{Grantees: n.ExceptCallers}), attributesOf(n.Record.Grantee)...)
 	case Registered:
 		var out []Attr
-		for _, to := range [][]Grantee{n.Of.But, n.SessionCategories, n.SessionPurposes, n.Grantees, n.Contexts} {
-			out = append(out, attributesOf(Grant{To: to})...)
+		for _, to := range [][]Grantee{n.Subjects.ExceptCallers, n.SessionCategories, n.SessionPurposes, n.Grantees,
+			n.Contexts} {
+			out = append(out, attributesOf(Grant{Grantees: to})...)
 		}
 		return out
 	case SQL:
@@ -57,11 +58,11 @@ func attributesOf(n Node) []Attr {
 	}
 }
 
-// orMissing makes a condition under Not true where an optional attribute of n is missing.
-func orMissing(n Node, condition string) string {
+// orMissingSQL makes a condition under Not true if an optional attribute of n is missing.
+func orMissingSQL(n Node, condition string) string {
 	for _, a := range attributesOf(n) {
 		if a.Optional {
-			condition = "(" + attr(a.Name) + " IS NULL OR " + condition + ")"
+			condition = "(" + attrSQL(a.Name) + " IS NULL OR " + condition + ")"
 		}
 	}
 	return condition

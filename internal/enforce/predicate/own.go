@@ -7,50 +7,51 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Own shows a row whose column equals an attribute of the session, or one of its elements if the attribute is a list.
+// Own shows a row whose column equals an attribute of the session, or one of the attribute's elements if it is a list.
 type Own struct {
 	Column    string
 	Attribute string
-	// the type as which the attribute is compared, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for
-	// a text with a char(n)
+	// the qualified type in which the attribute is compared: pg_catalog.uuid, pg_catalog.text[], or pg_catalog.bpchar for
+	// a text that is compared with a char(n)
 	Type     string
-	AsText   bool // the column is an enum: its text is compared
-	Optional bool // the attribute may be missing
+	AsText   bool // the column is an enum, whose text is compared
+	Optional bool // the session may lack the attribute
 }
 
-// Tenant shows a row that Own shows, or whose column holds the value that everybody shares.
+// Tenant shows a row that its Own shows, or whose column has the value that all tenants share.
 type Tenant struct {
 	Own
-	Shared     string // the value, of the attribute's type; "": none
-	SharedNull bool   // NULL is shared: rows without a tenant belong to everybody
+	Shared     string // the shared value, in the attribute's type; "": there is none
+	SharedNull bool   // NULL is a shared value: rows without a tenant belong to everybody
 }
 
 func (Own) node()    {}
 func (Tenant) node() {}
 
-// comparedColumn is the row's side of the comparison: the column itself, so that an index on it can be used.
-func (n Own) comparedColumn(row string) string {
+// comparedColumnSQL returns the row's side of the comparison: the column itself, so that an index on it can be used.
+func (n Own) comparedColumnSQL(row string) string {
 	if n.AsText {
-		return column(row, n.Column) + "::pg_catalog.text"
+		return columnSQL(row, n.Column) + "::pg_catalog.text"
 	}
-	return column(row, n.Column)
+	return columnSQL(row, n.Column)
 }
 
-// nullForNull makes the comparison of a NULL with a list NULL: with an empty list it would be false, and Not would show
-// the row.
-func (n Own) nullForNull(row, comparison string, negated bool) string {
+// nullForNullSQL makes the comparison of a NULL with a list NULL: with an empty list it would be false, and Not would
+// show the row.
+func (n Own) nullForNullSQL(row, comparison string, negated bool) string {
 	if negated && isListType(n.Type) {
-		return "CASE WHEN " + column(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
+		return "CASE WHEN " + columnSQL(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
 	}
 	return comparison
 }
 
 func (n Own) sql(row string, negated bool) string {
 	if isListType(n.Type) {
-		return n.nullForNull(row, oneOf(n.comparedColumn(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type),
+		return n.nullForNullSQL(row, oneOfSQL(n.comparedColumnSQL(row),
+			"(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type),
 			negated)
 	}
-	return equal(n.comparedColumn(row), attr(n.Attribute)+"::"+n.Type)
+	return equalSQL(n.comparedColumnSQL(row), attrSQL(n.Attribute)+"::"+n.Type)
 }
 
 func (n Tenant) sql(row string, negated bool) string {
@@ -58,14 +59,14 @@ func (n Tenant) sql(row string, negated bool) string {
 	if n.Shared != "" {
 		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
 		if isListType(n.Type) {
-			own = n.nullForNull(row, oneOf(n.comparedColumn(row),
+			own = n.nullForNullSQL(row, oneOfSQL(n.comparedColumnSQL(row),
 				"(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
 		} else {
-			own = oneOf(n.comparedColumn(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
+			own = oneOfSQL(n.comparedColumnSQL(row), "ARRAY["+attrSQL(n.Attribute)+"::"+n.Type+", "+shared+"]")
 		}
 	}
 	if n.SharedNull {
-		return "(" + column(row, n.Column) + " IS NULL OR " + own + ")"
+		return "(" + columnSQL(row, n.Column) + " IS NULL OR " + own + ")"
 	}
 	return own
 }
@@ -78,10 +79,10 @@ func (n Own) judge(row Row, w World) truth {
 	}
 	of := []string{attribute}
 	if isListType(n.Type) {
-		of = elements(attribute)
+		of = nonNullElements(attribute)
 	}
 	return truthOf(slices.ContainsFunc(of, func(a string) bool {
-		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // trailing blanks are not significant
+		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // trailing blanks of a char(n) are not significant
 			return strings.TrimRight(a, " ") == strings.TrimRight(value, " ")
 		}
 		return a == value
@@ -99,8 +100,8 @@ func (n Tenant) judge(row Row, w World) truth {
 // isListType tells whether an attribute's type is a list.
 func isListType(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
 
-// elements are the elements of a list's value that are not NULL; none if it is no list.
-func elements(value string) []string {
+// nonNullElements returns the elements of a list's value that are not NULL; none if the value is no list.
+func nonNullElements(value string) []string {
 	parsed, _ := ParseArray(value)
 	var out []string
 	for _, e := range parsed {
@@ -111,4 +112,6 @@ func elements(value string) []string {
 	return out
 }
 
-func oneOf(value, array string) string { return value + " OPERATOR(pg_catalog.=) ANY (" + array + ")" }
+func oneOfSQL(value, array string) string {
+	return value + " OPERATOR(pg_catalog.=) ANY (" + array + ")"
+}

@@ -1,9 +1,9 @@
 // Package predicate is the predicate tree: the one description of who may see a row. Both enforcement layers, row
 // security and rewriting, are made from it.
 //
-// [Policy] writes it as the expression of a row security policy, and [Inject] as the text put into an agent's
-// statement. [Eval] evaluates it over rows in memory: it is the reference model with which tests compare the two SQL
-// forms. All three agree on every row.
+// [Policy] writes it as the expression of a row security policy, and [InjectedCondition] as the text put into an
+// agent's statement. [Eval] evaluates it over rows in memory: it is the reference model with which tests compare the
+// two SQL forms. All three agree on every row.
 //
 // A row shows only where the tree is true. In SQL's three-valued logic every construct is written so that NULL, a
 // dangling link or a missing attribute hides the row: comparisons that hide a row are `(x = y) IS NOT TRUE`, links are
@@ -16,58 +16,59 @@ package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// Node is a node of the tree. The types of this package are all there are.
+// Node is a node of the predicate tree. Only the types of this package implement it.
 type Node interface{ node() }
 
 // Open shows every row.
 type Open struct{}
 
-// All shows a row that every part shows. An empty All shows none.
+// All shows a row that every one of its parts shows. An empty All shows no row.
 type All []Node
 
-// Any shows a row that some part shows. An empty Any shows none.
+// Any shows a row that at least one of its parts shows. An empty Any shows no row.
 type Any []Node
 
 // Status shows a row whose column, as text, is the given word.
 type Status struct {
 	Column string
 	Is     string
-	// the column's type, if it is boolean, or an enum of the table's schema, which all who read the table may name; "":
-	// any other type
-	Of string
+	// the column's type if it is boolean, or an enum in the table's schema, which everybody who reads the table may name;
+	// "": any other type
+	TypeName string
 }
 
-// Consent shows a row if every row reached by following the steps has the status. A row from which the first step leads
-// nowhere shows, unless Required; a later step that leads nowhere hides it.
+// Consent shows a row if every row that is reached by following the steps has the status. A row from which the first
+// step leads nowhere shows, unless Required is set. If a later step leads nowhere, the row is hidden.
 type Consent struct {
-	Steps        []Step
-	Required     bool // the first step is a reference to one row, which must be there
-	Status       string
-	Is           string
-	Of           string        // like Of of [Status]
-	Expires      string        // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
-	Materialized *Materialized // the answer is stored beside the row; nil: it is not
+	Steps         []Step
+	FirstRequired bool // the first step is a reference to one row, which must exist
+	Status        string
+	Is            string
+	TypeName      string // the type of the status column, like TypeName of [Status]
+	// the subject's column with the time at which the consent ends, if it is not NULL; "": there is no such column
+	Expires      string
+	Materialized *Materialized // how the answer is stored beside the row; nil: it is not stored
 }
 
-// Step goes from a row to the rows of Relation whose Column equals the From column of that row. And has further pairs
+// Step leads from a row to the rows of Relation whose Column equals the From column of that row. And has further pairs
 // of columns that must be equal.
 type Step struct {
-	Relation *catalog.Relation
-	Column   string
-	From     string
-	And      []Pair // of a key of several columns
+	Relation  *catalog.Relation
+	Column    string
+	From      string
+	MorePairs []Pair // the further pairs, for a key of several columns
 }
 
-// Pair is a column of the table that a link leads to, and the column that it equals.
+// Pair is a column of the table to which a link leads, and the column that it equals in the row where the link starts.
 type Pair struct{ Column, From string }
 
-// Visible shows a row if the row of Relation that it points to shows by that relation's own predicate.
+// Visible shows a row if the row of Relation to which it refers shows by that relation's own predicate.
 type Visible struct {
-	Relation *catalog.Relation
-	Column   string // a column of the table that the link leads to
-	From     string // a column of the row
-	And      []Pair // of a key of several columns
-	Rows     Node   // the predicate of Relation
+	Relation  *catalog.Relation
+	Column    string // the column of the table to which the link leads
+	From      string // the column of the row that refers
+	MorePairs []Pair // further pairs, for a key of several columns
+	Rows      Node   // the predicate of Relation's rows
 }
 
 func (Open) node()    {}

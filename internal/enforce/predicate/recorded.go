@@ -8,60 +8,65 @@ import (
 )
 
 // Recorded shows a row if each of its subjects has consented by a record. The subjects are ids: the elements of a list
-// in the row, the id in a column, or the ids in a column of the rows that steps lead to. A NULL counts as a subject who
-// cannot consent. A row without subjects shows.
+// in the row, the id in a column of the row, or the ids in a column of the rows to which steps lead. A NULL counts as a
+// subject who cannot consent. A row without subjects shows.
 type Recorded struct {
-	Steps    []Step // empty: the subjects are in the row itself
-	Required bool   // the first step is a reference to one row, which must be there
+	Steps    []Step // the steps to the rows with the subjects; none: the subjects are in the row itself
+	Required bool   // the first step is a reference to one row, which must exist
 
-	Subject  string // the column of one subject; or
-	Subjects List   // the column of several. Its Form is that of the one as well: text, uuid or integer
+	Subject string // the column with a single subject; "": Subjects is set
+	// the column with several subjects. Its Form also says the type of a single subject's id: text, uuid or integer
+	Subjects List
 
-	But    []Grantee // the session's own ids: a subject who is the caller needs no record
-	Record Record
+	ExceptCallers []Grantee // attributes with the session's own ids: a subject who is the caller needs no record
+	Record        Record
 }
 
-// Record says which rows count as the consent of a subject: those whose Grantor is the subject, or a guardian of it.
+// Record says which rows of a table count as the consent of a subject: the rows whose Grantor is the subject, or a
+// guardian of the subject.
 type Record struct {
 	Relation  *catalog.Relation
 	Grantor   string
-	Match     []Pair     // further columns of the record, and the columns of the row that they equal
-	Guardians *Guardians // nil: only subjects themselves consent
-	Scope     *Scope     // nil: a record is about every row that it matches
-	// the grantee of the record: Column is one id, of Form text, uuid or integer. To is empty if Element is set.
+	Match     []Pair     // further columns of the record, with the columns of the row that they equal
+	Guardians *Guardians // the table of guardians; nil: only subjects themselves consent
+	Scope     *Scope     // says which rows a record is about; nil: it is about every row that it matches
+	// the grantee of the record. Its Column has one id, of Form text, uuid or integer. Its Grantees are empty if Element
+	// is set.
 	Grantee Grant
-	Element string // the column that equals an element, if the elements of a list are checked; "": they are not
-	Rows    Node   // conditions on the record's own columns; nil: none
+	// the column of the record that must equal the element, if the elements of a list are checked; "": they are not
+	Element string
+	Rows    Node // the conditions on the record's own columns; nil: none
 }
 
-// Guardians is the table that says who consents for a subject.
+// Guardians is the table that says who may consent for a subject.
 type Guardians struct {
 	Relation          *catalog.Relation
 	Subject, Guardian string
 	Match             []Pair
-	Rows              Node // conditions on its own columns
+	Rows              Node // conditions on the columns of the table; nil: none
 }
 
-// Scope is the column of a record that says which rows it is about: rows that have the word in one of these columns.
+// Scope is the column of a record with a word that says which rows the record is about: rows that have this word in one
+// of the named columns.
 type Scope struct {
-	Column string
-	Is     []string // columns of one word
-	In     []List   // columns of several
-	All    string   // the word for every row; "": none
+	Column       string
+	WordColumns  []string // the columns of the row that hold a single word
+	ListColumns  []List   // the columns of the row that hold a list of words
+	EveryRowWord string   // the word that means every row; "": there is none
 }
 
 func (Recorded) node() {}
 
-// form is the form of the subjects' ids, also when there is one subject.
+// form returns the form of the subjects' ids, which also holds for a single subject.
 func (n Recorded) form() GrantForm { return n.Subjects.Form }
 
-// fromColumns are the columns of the row that the node reads.
+// fromColumns returns the columns of the row that the node reads.
 func (n Recorded) fromColumns() []string {
 	var out []string
 	if len(n.Steps) > 0 {
 		out = append(out, n.Steps[0].fromColumns()...)
 	} else {
-		out = append(out, n.subject())
+		out = append(out, n.subjectColumn())
 	}
 	for _, p := range n.Record.Match {
 		out = append(out, p.From)
@@ -72,32 +77,32 @@ func (n Recorded) fromColumns() []string {
 		}
 	}
 	if s := n.Record.Scope; s != nil {
-		out = append(out, s.Is...)
-		for _, l := range s.In {
+		out = append(out, s.WordColumns...)
+		for _, l := range s.ListColumns {
 			out = append(out, l.Column)
 		}
 	}
 	return out
 }
 
-// subject is the column with the ids of subjects.
-func (n Recorded) subject() string {
+// subjectColumn returns the column with the ids of subjects.
+func (n Recorded) subjectColumn() string {
 	if n.Subject != "" {
 		return n.Subject
 	}
 	return n.Subjects.Column
 }
 
-// reads are the columns of the i-th step's rows that the next step reads.
-func (n Recorded) reads(i int) []string {
+// stepColumns returns the columns of the i-th step's rows that the next step reads.
+func (n Recorded) stepColumns(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
 	}
-	return []string{n.subject()}
+	return []string{n.subjectColumn()}
 }
 
-// columns are the columns of the record that are read, without the columns that Rows reads.
-func (r Record) columns() []string {
+// ownColumns returns the columns of the record that are read, without the columns that Rows reads.
+func (r Record) ownColumns() []string {
 	out := []string{r.Grantor}
 	for _, p := range r.Match {
 		out = append(out, p.Column)
@@ -108,7 +113,7 @@ func (r Record) columns() []string {
 	if r.Element != "" {
 		out = append(out, r.Element)
 	}
-	if len(r.Grantee.To) > 0 {
+	if len(r.Grantee.Grantees) > 0 {
 		out = append(out, r.Grantee.Column)
 	}
 	return out
@@ -122,46 +127,47 @@ func (g Guardians) columns() []string {
 	return out
 }
 
-// singleSubject tells whether the only subject is in a column of the row and has no guardians: then the records can be
-// compared with that column directly.
-func (n Recorded) singleSubject() bool {
+// hasSingleSubject tells whether the only subject is in a column of the row and has no guardians: then the records can
+// be compared with that column directly.
+func (n Recorded) hasSingleSubject() bool {
 	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
 		n.Record.Element == ""
 }
 
-// orSelf adds that a subject who is the caller needs no record.
-func (w *writer) orSelf(n Recorded, row, agreed string) string {
-	if len(n.But) == 0 {
+// orSelfSQL adds to the condition that a subject who is the caller needs no record.
+func (w *writer) orSelfSQL(n Recorded, row, agreed string) string {
+	if len(n.ExceptCallers) == 0 {
 		return agreed
 	}
-	return "(" + oneOf(column(row, n.Subject), n.ownIDsSQL()) + " OR " + agreed + ")"
+	return "(" + oneOfSQL(columnSQL(row, n.Subject), n.ownIDsSQL()) + " OR " + agreed + ")"
 }
 
-// ownIDsSQL is the array of the session's own ids.
+// ownIDsSQL returns the array of the session's own ids.
 func (n Recorded) ownIDsSQL() string {
-	return Grant{Form: n.form(), To: n.But}.idArraySQL() + "::" + n.form().element() + "[]"
+	return Grant{Form: n.form(), Grantees: n.ExceptCallers}.idArraySQL() + "::" + n.form().element() + "[]"
 }
 
-// recordedSQL writes the probe: for each subject of a row the records are looked up by their grantor. For lists, links
-// and guardians it is the only form: a record is compared with the element of the list as well as with the row, and a
-// list is no table that could be joined.
+// recordedSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their grantor. For
+// lists, links and guardians there is no other form: a record is compared with the element of the list as well as with
+// the row, and a list is no table that could be joined.
 func (w *writer) recordedSQL(n Recorded, row string) string {
-	if n.subject() == "" || n.Record.Relation == nil {
-		return w.nothing()
+	if n.subjectColumn() == "" || n.Record.Relation == nil {
+		return w.hidesAllSQL()
 	}
-	return w.forEachSubject(n, row, func(id string) []string {
+	return w.noSubjectSQL(n, row, func(id string) []string {
 		out := []string{"NOT EXISTS (" + w.recordSQL(n.Record, row, id) + fence}
 		if n.Record.Guardians != nil {
-			out = append(out, w.noGuardianAgrees(n, row, id))
+			out = append(out, w.noGuardianAgreesSQL(n, row, id))
 		}
 		return out
 	})
 }
 
-// forEachSubject is the condition that no subject of a row refuses; refuses gives the conditions on the subject's id.
-func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) []string) string {
+// noSubjectSQL writes the condition that no subject of a row refuses. The function refuses returns the conditions for a
+// subject's id.
+func (w *writer) noSubjectSQL(n Recorded, row string, refuses func(id string) []string) string {
 	outer := w.form
-	w.form = probe
+	w.form = probeForm
 	defer func() { w.form = outer }()
 
 	var parts []string
@@ -170,22 +176,22 @@ func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) 
 	if len(n.Steps) == 0 {
 		from = n.subjectsSQL(row, subject)
 	} else {
-		parts = append(parts, n.Steps[0].startNotNull(row))
+		parts = append(parts, n.Steps[0].startNotNullSQL(row))
 		if w.policy && !n.Required {
-			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+") OR (SELECT "+
+			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helperName(n.Steps[0].Relation)+") OR (SELECT "+
 				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
 		}
 		if n.Required {
 			there := w.alias()
-			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+" AS "+there+" WHERE "+
+			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.Steps[0].Relation)+" AS "+there+" WHERE "+
 				n.Steps[0].onSQL(there, row)+fence)
 		}
 		first = w.alias()
 		last := first
-		from = w.helper(n.Steps[0].Relation) + " AS " + first
+		from = w.helperName(n.Steps[0].Relation) + " AS " + first
 		for i, step := range n.Steps[1:] {
 			next := w.alias()
-			from += w.linkSQL(step, last, next, n.reads(i+1))
+			from += w.linkSQL(step, last, next, n.stepColumns(i+1))
 			last = next
 		}
 		from += " CROSS JOIN LATERAL " + n.subjectsSQL(last, subject)
@@ -195,8 +201,8 @@ func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) 
 		where = append(where, n.Steps[0].onSQL(first, row))
 	}
 	id := subject + ".id"
-	if len(n.But) > 0 {
-		where = append(where, "("+oneOf(id, n.ownIDsSQL())+") IS NOT TRUE")
+	if len(n.ExceptCallers) > 0 {
+		where = append(where, "("+oneOfSQL(id, n.ownIDsSQL())+") IS NOT TRUE")
 	}
 	where = append(where, refuses(id)...)
 	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
@@ -206,53 +212,54 @@ func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) 
 	return "(" + strings.Join(parts, " AND ") + ")"
 }
 
-// noGuardianAgrees is the condition that no guardian of a subject has agreed.
-func (w *writer) noGuardianAgrees(n Recorded, row, id string) string {
+// noGuardianAgreesSQL writes the condition that no guardian of a subject has agreed.
+func (w *writer) noGuardianAgreesSQL(n Recorded, row, id string) string {
 	g := n.Record.Guardians
 	guardian, record := w.alias(), w.alias()
-	by := []string{equal(column(guardian, g.Subject), id)}
+	by := []string{equalSQL(columnSQL(guardian, g.Subject), id)}
 	by = append(by, pairConditions(g.Match, guardian, row)...)
 	if g.Rows != nil {
-		by = append(by, w.write(g.Rows, guardian))
+		by = append(by, w.nodeSQL(g.Rows, guardian))
 	}
-	return "NOT EXISTS (SELECT 1 FROM " + w.helper(g.Relation) + " AS " + guardian +
-		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, column(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
+	return "NOT EXISTS (SELECT 1 FROM " + w.helperName(g.Relation) + " AS " + guardian +
+		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, columnSQL(guardian, g.Guardian)) + " OFFSET 0) AS " + record +
 		" WHERE " + strings.Join(by, " AND ") + fence
 }
 
-// subjectsSQL is an item for FROM that lists the ids of the subjects of a row.
+// subjectsSQL returns a FROM item that lists the ids of the subjects of a row.
 func (n Recorded) subjectsSQL(row, alias string) string {
 	if n.Subject != "" {
-		return "(SELECT " + column(row, n.Subject) + " AS id) AS " + alias
+		return "(SELECT " + columnSQL(row, n.Subject) + " AS id) AS " + alias
 	}
 	return n.Subjects.elementsSQL(row, alias)
 }
 
-// recordSQL is a query that finds a grantor's records about the row.
+// recordSQL returns a query that finds a grantor's records about the row.
 func (w *writer) recordSQL(n Record, row, grantor string) string {
 	if n.Element != "" && w.element == "" {
 		return "SELECT 1 WHERE false"
 	}
 	r := w.alias()
-	where := append(pairConditions(n.Match, r, row), equal(column(r, n.Grantor), grantor))
-	where = append(where, w.recordOf(n, r, row)...)
-	return "SELECT 1 FROM " + w.helper(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
+	where := append(pairConditions(n.Match, r, row), equalSQL(columnSQL(r, n.Grantor), grantor))
+	where = append(where, w.recordConditions(n, r, row)...)
+	return "SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
-// recordOf are the conditions on a record, without the condition on its grantor.
-func (w *writer) recordOf(n Record, r, row string) []string {
+// recordConditions returns the conditions on a record, without the condition on its grantor.
+func (w *writer) recordConditions(n Record, r, row string) []string {
 	var where []string
 	if s := n.Scope; s != nil {
 		where = append(where, s.sql(r, row))
 	}
 	if n.Element != "" {
-		where = append(where, equal(column(r, n.Element), w.element))
+		where = append(where, equalSQL(columnSQL(r, n.Element), w.element))
 	}
-	if len(n.Grantee.To) > 0 {
-		where = append(where, oneOf(column(r, n.Grantee.Column), n.Grantee.idArraySQL()+"::"+n.Grantee.Form.element()+"[]"))
+	if len(n.Grantee.Grantees) > 0 {
+		where = append(where, oneOfSQL(columnSQL(r, n.Grantee.Column),
+			n.Grantee.idArraySQL()+"::"+n.Grantee.Form.element()+"[]"))
 	}
 	if n.Rows != nil {
-		where = append(where, w.write(n.Rows, r))
+		where = append(where, w.nodeSQL(n.Rows, r))
 	}
 	return where
 }
@@ -260,21 +267,21 @@ func (w *writer) recordOf(n Record, r, row string) []string {
 func pairConditions(pairs []Pair, to, row string) []string {
 	var out []string
 	for _, p := range pairs {
-		out = append(out, equal(column(to, p.Column), column(row, p.From)))
+		out = append(out, equalSQL(columnSQL(to, p.Column), columnSQL(row, p.From)))
 	}
 	return out
 }
 
 func (s Scope) sql(record, row string) string {
-	value := column(record, s.Column)
+	value := columnSQL(record, s.Column)
 	var out []string
-	if s.All != "" {
-		out = append(out, equal(value, catalog.QuoteLiteral(s.All)+"::pg_catalog.text"))
+	if s.EveryRowWord != "" {
+		out = append(out, equalSQL(value, catalog.QuoteLiteral(s.EveryRowWord)+"::pg_catalog.text"))
 	}
-	for _, c := range s.Is {
-		out = append(out, equal(value, column(row, c)))
+	for _, c := range s.WordColumns {
+		out = append(out, equalSQL(value, columnSQL(row, c)))
 	}
-	for _, l := range s.In {
+	for _, l := range s.ListColumns {
 		out = append(out, l.oneOfSQL(value, row))
 	}
 	if len(out) == 0 {
@@ -284,19 +291,19 @@ func (s Scope) sql(record, row string) string {
 }
 
 func everySubjectAgreed(n Recorded, row Row, w World) bool {
-	if n.subject() == "" || n.Record.Relation == nil {
+	if n.subjectColumn() == "" || n.Record.Relation == nil {
 		return false
 	}
-	return everySubject(n, row, w, func(id string) bool { return n.Record.hasAgreed(id, row, w) })
+	return allSubjectsAgree(n, row, w, func(id string) bool { return n.Record.hasAgreed(id, row, w) })
 }
 
-// everySubject tells whether each subject of a row agrees; the caller needs not.
-func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) bool {
+// allSubjectsAgree tells whether each subject of a row agrees, not counting the caller.
+func allSubjectsAgree(n Recorded, row Row, w World, agrees func(id string) bool) bool {
 	reached := []Row{row}
 	for i, step := range n.Steps {
 		var next []Row
 		for _, from := range reached {
-			to := follow(step, from, w)
+			to := followStep(step, from, w)
 			if len(to) == 0 && (i > 0 || n.Required) {
 				return false
 			}
@@ -311,7 +318,7 @@ func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) boo
 		}
 		reached = next
 	}
-	own := idsOf(n.But, w)
+	own := callerIDs(n.ExceptCallers, w)
 	for _, at := range reached {
 		ids := []*string{nil}
 		if n.Subject == "" {
@@ -330,12 +337,12 @@ func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) boo
 	return true
 }
 
-// idsOf are the session's ids: the values of these attributes.
-func idsOf(to []Grantee, w World) []string {
+// callerIDs returns the session's ids: the values of these attributes.
+func callerIDs(to []Grantee, w World) []string {
 	var out []string
 	for _, g := range to {
 		if id, ok := w.Attributes[g.Attribute]; ok && g.List {
-			out = append(out, elements(id)...)
+			out = append(out, nonNullElements(id)...)
 		} else if ok {
 			out = append(out, id)
 		}
@@ -343,36 +350,36 @@ func idsOf(to []Grantee, w World) []string {
 	return out
 }
 
-// hasAgreed tells whether a subject, or a guardian, has agreed.
+// hasAgreed tells whether a subject, or a guardian of the subject, has agreed.
 func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	grantors := []string{subject}
 	if g := n.Guardians; g != nil {
 		for _, r := range w.Tables[g.Relation.Name] {
 			guardian, ok := r[g.Guardian]
-			if s, known := r[g.Subject]; ok && known && s == subject && pairsEqual(g.Match, r, row) &&
-				(g.Rows == nil || judge(g.Rows, r, w) == yes) {
+			if s, known := r[g.Subject]; ok && known && s == subject && arePairsEqual(g.Match, r, row) &&
+				(g.Rows == nil || evalNode(g.Rows, r, w) == yes) {
 				grantors = append(grantors, guardian)
 			}
 		}
 	}
 	return slices.ContainsFunc(w.Tables[n.Relation.Name], func(r Row) bool {
 		grantor, ok := r[n.Grantor]
-		return ok && slices.Contains(grantors, grantor) && pairsEqual(n.Match, r, row) &&
-			(n.Scope == nil || n.Scope.holds(r, row)) &&
-			n.Element == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || judge(n.Rows, r, w) == yes)
+		return ok && slices.Contains(grantors, grantor) && arePairsEqual(n.Match, r, row) &&
+			(n.Scope == nil || n.Scope.includesRow(r, row)) &&
+			n.Element == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || evalNode(n.Rows, r, w) == yes)
 	})
 }
 
-// includesCaller tells whether a column of one id is the caller's, or the word for everybody.
+// includesCaller tells whether the id in a column is the caller's, or the word for everybody.
 func (n Grant) includesCaller(record Row, w World) bool {
-	if len(n.To) == 0 {
+	if len(n.Grantees) == 0 {
 		return true
 	}
 	id, ok := record[n.Column]
-	return ok && (n.All != "" && id == n.All || slices.Contains(idsOf(n.To, w), id))
+	return ok && (n.EverybodyWord != "" && id == n.EverybodyWord || slices.Contains(callerIDs(n.Grantees, w), id))
 }
 
-func pairsEqual(pairs []Pair, to, row Row) bool {
+func arePairsEqual(pairs []Pair, to, row Row) bool {
 	for _, p := range pairs {
 		a, ok := to[p.Column]
 		b, known := row[p.From]
@@ -383,20 +390,20 @@ func pairsEqual(pairs []Pair, to, row Row) bool {
 	return true
 }
 
-func (s Scope) holds(record, row Row) bool {
+func (s Scope) includesRow(record, row Row) bool {
 	value, ok := record[s.Column]
 	if !ok {
 		return false
 	}
-	if s.All != "" && value == s.All {
+	if s.EveryRowWord != "" && value == s.EveryRowWord {
 		return true
 	}
-	for _, c := range s.Is {
+	for _, c := range s.WordColumns {
 		if v, ok := row[c]; ok && v == value {
 			return true
 		}
 	}
-	for _, l := range s.In {
+	for _, l := range s.ListColumns {
 		if ids, ok := l.ids(row); ok && slices.ContainsFunc(ids, func(id *string) bool { return id != nil && *id == value }) {
 			return true
 		}

@@ -8,45 +8,45 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Reference shows a row whose foreign key is NULL in part, or refers to a row of Relation that shows by that relation's
-// own predicate. New rows must meet it: a hidden target and one that does not exist fail in the same way.
+// Reference shows a row whose foreign key has a NULL, or refers to a row of Relation that shows by that relation's own
+// predicate. New rows must meet it: a reference to a hidden row and to one that does not exist fail in the same way.
 type Reference struct {
 	Relation *catalog.Relation
-	Columns  []string // columns of Relation
-	From     []string // columns of the row, in the order of Columns
-	Rows     Node     // the predicate of Relation
+	Columns  []string // the columns of Relation that the foreign key names
+	From     []string // the columns of the row, in the order of Columns
+	Rows     Node     // the predicate of Relation's rows
 
-	// Before leads from a changed row to itself as it was before the statement: a key that did not change tells nothing,
-	// whatever it refers to. Without a relation there is no row before.
-	Before Step
+	// RowBefore leads from a changed row to the same row before the statement: a key that did not change tells nothing,
+	// whatever it refers to. If it has no relation, there is no row before.
+	RowBefore Step
 }
 
 func (Reference) node() {}
 
 func (w *writer) referenceSQL(n Reference, row string) string {
 	if w.negated || len(n.From) == 0 || len(n.From) != len(n.Columns) {
-		return w.nothing()
+		return w.hidesAllSQL()
 	}
 	outer := w.form
-	w.form = probe
+	w.form = probeForm
 	defer func() { w.form = outer }()
 	target := w.alias()
 	var parts, matches []string
 	for i, from := range n.From {
-		parts = append(parts, column(row, from)+" IS NULL")
-		matches = append(matches, equal(column(target, n.Columns[i]), column(row, from)))
+		parts = append(parts, columnSQL(row, from)+" IS NULL")
+		matches = append(matches, equalSQL(columnSQL(target, n.Columns[i]), columnSQL(row, from)))
 	}
-	matches = append(matches, w.write(n.Rows, target))
-	if n.Before.Relation != nil {
+	matches = append(matches, w.nodeSQL(n.Rows, target))
+	if n.RowBefore.Relation != nil {
 		before := w.alias()
-		same := []string{n.Before.onSQL(before, row)}
+		same := []string{n.RowBefore.onSQL(before, row)}
 		for _, from := range n.From {
-			same = append(same, equal(column(before, from), column(row, from)))
+			same = append(same, equalSQL(columnSQL(before, from), columnSQL(row, from)))
 		}
-		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Before.Relation)+" AS "+before+
+		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.RowBefore.Relation)+" AS "+before+
 			" WHERE "+strings.Join(same, " AND ")+fence)
 	}
-	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Relation)+" AS "+target+" WHERE "+
+	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helperName(n.Relation)+" AS "+target+" WHERE "+
 		strings.Join(matches, " AND ")+fence)
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
@@ -60,7 +60,7 @@ func referenceShows(n Reference, row Row, w World) bool {
 			return true
 		}
 	}
-	if n.Before.Relation != nil && slices.ContainsFunc(follow(n.Before, row, w), func(before Row) bool {
+	if n.RowBefore.Relation != nil && slices.ContainsFunc(followStep(n.RowBefore, row, w), func(before Row) bool {
 		return !slices.ContainsFunc(n.From, func(from string) bool { return before[from] != row[from] })
 	}) {
 		return true
@@ -71,15 +71,15 @@ func referenceShows(n Reference, row Row, w World) bool {
 				return false
 			}
 		}
-		return judge(n.Rows, target, w) == yes
+		return evalNode(n.Rows, target, w) == yes
 	})
 }
 
-// RowColumns returns the columns of the row itself that n reads, sorted; known is false if it may read any.
+// RowColumns returns the columns of the row itself that n reads, sorted; known is false if n may read any column.
 func RowColumns(n Node) (columns []string, known bool) {
 	found := map[string]bool{}
 	known = true
-	walk(n, nil, func(n Node, row *catalog.Relation) {
+	walkNodes(n, nil, func(n Node, row *catalog.Relation) {
 		if row != nil {
 			return
 		}
@@ -122,7 +122,7 @@ func RowColumns(n Node) (columns []string, known bool) {
 	return sortedKeys(found), known
 }
 
-// Implies tells whether a condition has all parts of another one.
+// Implies tells whether a condition contains all parts of another condition.
 func Implies(n, other Node) bool {
 	parts := Conjuncts(n)
 	return !slices.ContainsFunc(Conjuncts(other), func(asked Node) bool {
@@ -130,7 +130,7 @@ func Implies(n, other Node) bool {
 	})
 }
 
-// Conjuncts returns the parts that must all be true, nested ones included.
+// Conjuncts returns the parts that must all be true, including nested parts.
 func Conjuncts(n Node) []Node {
 	all, ok := n.(All)
 	if !ok || len(all) == 0 {

@@ -97,11 +97,12 @@ func TestReferences(t *testing.T) {
 	if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	ring, err := seal.Load(ctx, conn)
+	ring, err := seal.LoadKeyring(ctx, conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: world.Attributes})
+	value := ring.Newest().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
+		Profile: "p", Attributes: world.Attributes})
 	run("SELECT set_config('pgconsent.seal', '" + value + "', false)")
 
 	drafts, _ := pol.Table(name("drafts"))

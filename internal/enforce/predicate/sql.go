@@ -7,21 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where possible,
-// sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement is planned:
-// see [writer.sublink].
+// Policy returns n as the USING expression of a policy on rel. The row is named by the table's own name. Where
+// possible, sublinks have two forms of the same meaning, and pgconsent_signed.use_hash() chooses one as the statement
+// is planned: see [writer.sublinkSQL].
 //
 // The expression never raises an error, since an error inside a policy would tell that a row exists. Where no row can
 // show without an attribute, the expression has no separate test for the attribute.
-func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
+func Policy(n Node, rel *catalog.Relation) string { return policySQL(n, rel, dualForm) }
 
-// Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks
-// are probes.
-func Check(n Node, rel *catalog.Relation) string { return policyOn(n, rel, probe) }
+// Check returns n as the WITH CHECK expression of a policy on rel. Its sublinks are probes, for the few rows that a
+// statement writes.
+func Check(n Node, rel *catalog.Relation) string { return policySQL(n, rel, probeForm) }
 
-func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
+func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
 	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
-	parts := guards(attributesToGuard(n))
+	parts := guardConditions(attributesToGuard(n))
 	if len(requiredAttributes(n)) == 0 {
 		parts = []string{"(SELECT pgconsent_signed.sealed())"}
 	}
@@ -29,33 +29,34 @@ func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	_, open := n.(Open)
 	switch conjuncts := Conjuncts(n); {
 	case open:
-	case sublinks == dual && readsOtherTables(conjuncts):
+	case sublinks == dualForm && readsOtherTables(conjuncts):
 		for _, part := range conjuncts {
 			parts = append(parts, w.withUseIndexHint(part, row))
 		}
 	default:
-		parts = append(parts, w.write(n, row))
+		parts = append(parts, w.nodeSQL(n, row))
 	}
 	return strings.Join(parts, " AND ")
 }
 
-// Inject writes n as a condition on the row that a statement calls alias. It reads the signed helper views, which raise
-// an error unless the whole text is signed: needsSignature tells that it names one. An open table gives "true".
+// InjectedCondition returns n as a condition on the row that a statement calls alias. It reads the signed helper views,
+// which raise an error unless the whole text is signed; needsSignature tells whether it names one. For a table without
+// a rule it is "true".
 //
 // The condition repeats that of row security, so it must not count twice in the planner's estimates: with a few doubled
 // predicates the planner expects one row and joins in nested loops. It expects a CASE that IS NOT NULL to be true for
 // nearly all rows. The sublinks inside stay probes, and run for the rows that row security lets through.
-func Inject(n Node, alias string) (sql string, needsSignature bool) {
+func InjectedCondition(n Node, alias string) (sql string, needsSignature bool) {
 	if _, open := n.(Open); open {
 		return "true", false
 	}
 	w := writer{prefix: prefixFor(alias)}
-	parts := append(guards(attributesToGuard(n)), w.write(n, catalog.QuoteIdent(alias)))
+	parts := append(guardConditions(attributesToGuard(n)), w.nodeSQL(n, catalog.QuoteIdent(alias)))
 	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.namesSignedView
 }
 
-// attributesToGuard returns the attributes without which n might show a row, so that their presence must be tested. In
-// a conjunction an Own without its attribute hides the row by itself.
+// attributesToGuard returns the attributes without which a predicate might show a row, so that the SQL must test their
+// presence. In a conjunction, an Own without its attribute hides the row by itself.
 func attributesToGuard(n Node) map[string]bool {
 	all := requiredAttributes(n)
 	for _, a := range hidingAttributes(n) {
@@ -64,16 +65,16 @@ func attributesToGuard(n Node) map[string]bool {
 	return all
 }
 
-func guards(attributes map[string]bool) []string {
+func guardConditions(attributes map[string]bool) []string {
 	var out []string
 	for _, a := range sortedKeys(attributes) {
-		out = append(out, attr(a)+" IS NOT NULL")
+		out = append(out, attrSQL(a)+" IS NOT NULL")
 	}
 	return out
 }
 
-// attr is an attribute's value as text, read once for a statement.
-func attr(name string) string { return "(SELECT " + attrText(name) + ")" }
+// attrSQL returns the expression of an attribute's value as text, which PostgreSQL reads once for a statement.
+func attrSQL(name string) string { return "(SELECT " + attrText(name) + ")" }
 
 func attrText(name string) string { return "pgconsent_signed.attr(" + catalog.QuoteLiteral(name) + ")" }
 
@@ -86,16 +87,17 @@ func prefixFor(outer string) string {
 	return prefix
 }
 
+// writer writes the SQL of a predicate.
 type writer struct {
 	policy          bool
-	direct          bool              // over the tables themselves
-	form            form              // the form of sublinks
-	row             *catalog.Relation // the outer row's table, where form is dual
+	readsTables     bool              // the SQL reads the tables themselves, not helper views
+	form            sublinkForm       // the form of sublinks
+	row             *catalog.Relation // the table of the outer row; set if form is dualForm
 	prefix          string
 	aliases         int
 	namesSignedView bool
-	negated         bool   // inside a Not: what is written is true unless it is certainly false
-	element         string // the element that is judged, if a rule judges elements of a list
+	negated         bool   // true inside a Not: the written condition must be true unless it is certainly false
+	element         string // the SQL of the element that is judged, if a rule judges the elements of a list
 }
 
 func (w *writer) alias() string {
@@ -103,9 +105,9 @@ func (w *writer) alias() string {
 	return w.prefix + strconv.Itoa(w.aliases)
 }
 
-// helper names the relation that is read for a table which the predicate needs besides its own row.
-func (w *writer) helper(r *catalog.Relation) string {
-	if w.direct {
+// helperName returns the name of the relation that is read for a table which the predicate needs besides its own.
+func (w *writer) helperName(r *catalog.Relation) string {
+	if w.readsTables {
 		return r.Name.SQL()
 	}
 	if w.policy {
@@ -115,11 +117,12 @@ func (w *writer) helper(r *catalog.Relation) string {
 	return SignedHelperView(r.Name).SQL()
 }
 
-// fence ends a sublink. OFFSET 0 keeps the planner from turning it into a join or a hash: it stays a probe.
+// fence is the end of a sublink. OFFSET 0 keeps the planner from turning the sublink into a join or a hash, so that it
+// stays a probe.
 const fence = " OFFSET 0)"
 
-// write returns an expression that can be an operand of AND and OR. An unknown node shows nothing.
-func (w *writer) write(n Node, row string) string {
+// nodeSQL returns the expression of a node, which can be an operand of AND and OR. An unknown node shows no row.
+func (w *writer) nodeSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Open:
 		return "true"
@@ -128,61 +131,61 @@ func (w *writer) write(n Node, row string) string {
 	case Any:
 		return w.joinSQL(n, row, " OR ")
 	case Own:
-		return w.withAttributes(n, n.sql(row, w.negated))
+		return w.attributeConditionSQL(n, n.sql(row, w.negated))
 	case Tenant:
-		return w.withAttributes(n, n.sql(row, w.negated))
+		return w.attributeConditionSQL(n, n.sql(row, w.negated))
 	case Grant:
-		return w.withAttributes(n, n.sql(row, w.negated))
+		return w.attributeConditionSQL(n, n.conditionSQL(row, w.negated))
 	case SQL:
 		return w.leafSQL(expressionSQL(n.Expr, row))
 	case Status:
 		if w.negated {
-			return w.leafSQL(status(column(row, n.Column), n.Is))
+			return w.leafSQL(status(columnSQL(row, n.Column), n.Is))
 		}
-		return w.statusHolds(column(row, n.Column), n.Is, n.Of)
+		return w.statusHoldsSQL(columnSQL(row, n.Column), n.Is, n.TypeName)
 	case Not:
 		w.negated = !w.negated
-		part := w.write(n.Node, row)
+		part := w.nodeSQL(n.Node, row)
 		w.negated = !w.negated
 		return "NOT (" + part + ")"
 	case Consent:
 		if w.negated {
-			return w.nothing()
+			return w.hidesAllSQL()
 		}
 		return w.consentSQL(n, row)
 	case Visible:
 		if w.negated {
-			return w.nothing()
+			return w.hidesAllSQL()
 		}
-		if w.form != probe {
-			return w.sublink(n, row)
+		if w.form != probeForm {
+			return w.sublinkSQL(n, row)
 		}
 		target := w.alias()
-		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
+		return "EXISTS (SELECT 1 FROM " + w.helperName(n.Relation) + " AS " + target +
 			" WHERE " + n.step().onSQL(target, row) +
-			" AND " + w.write(n.Rows, target) + fence
+			" AND " + w.nodeSQL(n.Rows, target) + fence
 	case Reference:
 		return w.referenceSQL(n, row)
 	case Recorded:
 		if w.negated {
-			return w.nothing()
+			return w.hidesAllSQL()
 		}
-		if w.form != probe {
-			return w.sublink(n, row)
+		if w.form != probeForm {
+			return w.sublinkSQL(n, row)
 		}
 		return w.recordedSQL(n, row)
 	case Derived:
 		return w.derivedSQL(n, row)
 	case Registered:
 		if w.negated {
-			return w.nothing()
+			return w.hidesAllSQL()
 		}
-		if w.form != probe {
-			return w.sublink(n, row)
+		if w.form != probeForm {
+			return w.sublinkSQL(n, row)
 		}
 		return w.registeredSQL(n, row)
 	default:
-		return w.nothing()
+		return w.hidesAllSQL()
 	}
 }
 
@@ -194,24 +197,24 @@ func (w *writer) leafSQL(condition string) string {
 	return condition
 }
 
-// withAttributes writes a condition on attributes that may be missing.
-func (w *writer) withAttributes(n Node, condition string) string {
+// attributeConditionSQL writes a condition on attributes that may be missing.
+func (w *writer) attributeConditionSQL(n Node, condition string) string {
 	if w.negated {
-		return orMissing(n, w.leafSQL(condition))
+		return orMissingSQL(n, w.leafSQL(condition))
 	}
 	return condition
 }
 
-// nothing is the condition that hides the row, inside a Not as well.
-func (w *writer) nothing() string { return strconv.FormatBool(w.negated) }
+// hidesAllSQL returns the condition that hides every row, even inside a Not.
+func (w *writer) hidesAllSQL() string { return strconv.FormatBool(w.negated) }
 
 func (w *writer) joinSQL(nodes []Node, row, operator string) string {
 	if len(nodes) == 0 {
-		return w.nothing()
+		return w.hidesAllSQL()
 	}
 	parts := make([]string, len(nodes))
 	for i, n := range nodes {
-		parts[i] = w.write(n, row)
+		parts[i] = w.nodeSQL(n, row)
 	}
 	if len(parts) == 1 {
 		return parts[0]
@@ -223,48 +226,49 @@ func (w *writer) consentSQL(n Consent, row string) string {
 	if len(n.Steps) == 0 {
 		return "false"
 	}
-	out := "(" + n.Steps[0].startNotNull(row)
-	if w.policy && !n.Required {
-		out += " AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
+	out := "(" + n.Steps[0].startNotNullSQL(row)
+	if w.policy && !n.FirstRequired {
+		out += " AND (EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
 	}
-	if w.form != probe {
-		return w.materializedOr(n, row, out+" AND "+w.sublink(n, row)+")")
+	if w.form != probeForm {
+		return w.storedOrLiveSQL(n, row, out+" AND "+w.sublinkSQL(n, row)+")")
 	}
-	return w.materializedOr(n, row, out+" AND "+w.noSubjectRefuses(n, row)+")")
+	return w.storedOrLiveSQL(n, row, out+" AND "+w.noSubjectRefusesSQL(n, row)+")")
 }
 
-// noSubjectRefuses is, in the probe form, the condition that no subject refuses.
-func (w *writer) noSubjectRefuses(n Consent, row string) string {
+// noSubjectRefusesSQL writes, in the probe form, the condition that no subject refuses.
+func (w *writer) noSubjectRefusesSQL(n Consent, row string) string {
 	var b strings.Builder
-	if n.Required {
+	if n.FirstRequired {
 		first := w.alias()
-		b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
+		b.WriteString("EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first +
 			" WHERE " + n.Steps[0].onSQL(first, row) + fence + " AND ")
 	}
 	first := w.alias()
 	last := first
-	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
+	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helperName(n.Steps[0].Relation) + " AS " + first)
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
-		b.WriteString(w.linkSQL(step, last, next, n.reads(i+1)))
+		b.WriteString(w.linkSQL(step, last, next, n.stepColumns(i+1)))
 		last = next
 	}
 	b.WriteString(" WHERE " + n.Steps[0].onSQL(first, row) +
-		" AND " + w.subjectAgrees(n, last) + " IS NOT TRUE" + fence)
+		" AND " + w.subjectAgreesSQL(n, last) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 
-// linkSQL joins the rows that a step leads to, or a row of NULLs. The inner OFFSET 0 makes it a probe for each link:
-// otherwise the planner reads the whole table of subjects for each row.
+// linkSQL writes a join with the rows to which a step leads, or with a row of NULLs. The inner OFFSET 0 makes it a
+// probe for each link: otherwise the planner reads the whole table of subjects for each row.
 func (w *writer) linkSQL(step Step, from, to string, reads []string) string {
 	on := step.onSQL(to, from)
-	return " LEFT JOIN LATERAL (SELECT " + columns(to, reads...) + " FROM " + w.helper(step.Relation) + " AS " + to +
+	return " LEFT JOIN LATERAL (SELECT " + columnListSQL(to,
+		reads...) + " FROM " + w.helperName(step.Relation) + " AS " + to +
 		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
 }
 
-// reads are the columns of the i-th step's rows that the next step, or the condition on the subject, reads.
-func (n Consent) reads(i int) []string {
+// stepColumns returns the columns of the i-th step's rows that the next step, or the condition on the subject, reads.
+func (n Consent) stepColumns(i int) []string {
 	if i+1 < len(n.Steps) {
 		return n.Steps[i+1].fromColumns()
 	}
@@ -274,25 +278,25 @@ func (n Consent) reads(i int) []string {
 	return []string{n.Status}
 }
 
-func column(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
+func columnSQL(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
 
-func equal(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
+func equalSQL(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
 func status(column, is string) string {
-	return "(" + equal(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
+	return "(" + equalSQL(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
 }
 
-// statusHolds is true where the status is the word, and false or NULL elsewhere. An enum and a boolean are compared by
-// value, since PostgreSQL has statistics of the column; of its text it has none, and expects one row in two hundred.
-// The text of an enum is compared as well, since its values may be renamed; the planner expects that part to be true.
-// An agent's statement names no enum: agents may lack USAGE on its schema.
-func (w *writer) statusHolds(column, is, of string) string {
+// statusHoldsSQL writes a condition that is true if the status is the word, and otherwise false or NULL. An enum and a
+// boolean are compared by value, since PostgreSQL has statistics of the column; of its text it has none, and expects
+// one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the planner expects
+// that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
+func (w *writer) statusHoldsSQL(column, is, of string) string {
 	switch text := status(column, is); {
 	case of == "boolean":
 		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
 	case of == "", !w.policy:
 		return text + " IS TRUE"
 	default:
-		return "(" + equal(column, catalog.QuoteLiteral(is)+"::"+of) + " AND (CASE WHEN " + text + " THEN true END) IS NOT NULL)"
+		return "(" + equalSQL(column, catalog.QuoteLiteral(is)+"::"+of) + " AND (CASE WHEN " + text + " THEN true END) IS NOT NULL)"
 	}
 }

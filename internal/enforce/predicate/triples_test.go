@@ -142,7 +142,7 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	}
 	r.materialized += len(plan.Fills())
 	if r.agent == nil {
-		ring, err := seal.Load(ctx, r.super)
+		ring, err := seal.LoadKeyring(ctx, r.super)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -174,7 +174,8 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 	w := r.world(s, attributes)
 	claims := s.claims()
 	for _, conn := range []*pgx.Conn{r.super, r.agent} {
-		value := r.key.Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: attributes})
+		value := r.key.Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
+			Attributes: attributes})
 		if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
 			r.Fatal(err)
 		}
@@ -186,19 +187,20 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			}
 		}
 	}
-	w = w.Resolve(pol.LiveAttributes(), claims)
+	w = w.WithLiveAttributes(pol.LiveAttributes(), claims)
 	r.attributes(pol, w, claims)
 	for _, t := range s.tables {
 		compiled, _ := pol.Table(s.relation(t))
 		selects := "SELECT " + catalog.QuoteIdent(t.columns[0].name) + " FROM " + s.relation(t).SQL()
-		injected, signed := predicate.Inject(compiled.Rows, "pgconsent_row")
+		injected, signed := predicate.InjectedCondition(compiled.Rows, "pgconsent_row")
 		forms := []form{
 			{"row security, probes", selects, r.agent, "", false},
 			{"row security, sets", selects, r.agent, predicate.UseHashHint, false},
 			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
-			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", w.Attributes), r.super, "", false},
+			{"direct", selects + " AS pgconsent_row WHERE " + predicate.DirectCondition(compiled.Rows, "pgconsent_row",
+				w.Attributes), r.super, "", false},
 		}
-		if flat, ok := predicate.Flat(compiled.Rows, compiled.Relation, "pgconsent_row"); ok {
+		if flat, ok := predicate.SignedViewCondition(compiled.Rows, compiled.Relation, "pgconsent_row"); ok {
 			r.flat++
 			forms = append(forms, form{"flat", selects + " AS pgconsent_row WHERE " + flat, r.super, "", false},
 				form{"flat, sets", selects + " AS pgconsent_row WHERE " + flat, r.super, predicate.UseHashHint, false})

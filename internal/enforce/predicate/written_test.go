@@ -87,10 +87,10 @@ func TestFormsAreWritten(t *testing.T) {
 
 // formsOf are what a rule becomes, and what is asked about it.
 func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
-	inject, signed := predicate.Inject(n, "r")
-	flat, hasSignedView := predicate.Flat(n, of, "t")
+	inject, signed := predicate.InjectedCondition(n, "r")
+	flat, hasSignedView := predicate.SignedViewCondition(n, of, "t")
 	numbered := predicate.Parameters{First: 2}
-	direct := numbered.Direct(n, "t")
+	direct := numbered.Condition(n, "t")
 	columns, known := predicate.RowColumns(n)
 	names := func(relations []*catalog.Relation) (out []string) {
 		for _, r := range relations {
@@ -99,26 +99,28 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 		return out
 	}
 	var sets, reads []string
-	for _, s := range predicate.Sets(n, of) {
-		sets = append(sets, fmt.Sprint(s.Relation.Name, s.Column, names(s.Reads)))
+	for _, s := range predicate.HashedSets(n, of) {
+		sets = append(sets, fmt.Sprint(s.Relation.Name, s.Column, names(s.SourceTables)))
 	}
 	for _, h := range predicate.Helpers(n) {
 		reads = append(reads, fmt.Sprint(h.Relation.Name, h.Columns))
 	}
 	out := [][2]string{
-		{"policy", predicate.Policy(n, of)}, {"check", predicate.Check(n, of)}, {"new", predicate.OfNewRow(n)}, {"inject", fmt.Sprint(inject, signed)},
+		{"policy", predicate.Policy(n, of)}, {"check", predicate.Check(n, of)}, {"new", predicate.NewRowCondition(n)},
+		{"inject", fmt.Sprint(inject, signed)},
 		{"flat", fmt.Sprint(flat, hasSignedView, predicate.HasSignedView(n, of))}, {
-			"direct", predicate.Direct(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
+			"direct", predicate.DirectCondition(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
 		{"numbered", fmt.Sprint(direct, numbered.Names)},
-		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.Attributes(n), columns,
-			known, predicate.TimeCanHide(n), names(predicate.InsertCanHide(n)), names(predicate.ShownWhileEmpty(n)), sets, reads)},
+		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.AttributesOf(n), columns,
+			known, predicate.TimeCanHide(n), names(predicate.TablesWhereInsertHides(n)),
+			names(predicate.TablesThatShowWhenEmpty(n)), sets, reads)},
 	}
 	for _, part := range predicate.Conjuncts(n) {
 		switch part := part.(type) {
 		case predicate.Recorded:
-			out = append(out, [2]string{"subjects", predicate.Subject(part, "t", nil)})
+			out = append(out, [2]string{"subjects", predicate.SubjectsQuery(part, "t", nil)})
 		case predicate.Registered:
-			out = append(out, [2]string{"registry", predicate.Registry(part, "t", nil)})
+			out = append(out, [2]string{"registry", predicate.RegistryQuery(part, "t", nil)})
 		}
 	}
 	return out

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Keyring holds the keys of one database. It is immutable.
+// Keyring holds the keys of one database, in the order of their age. It is immutable.
 type Keyring struct{ keys []Key }
 
-// NewKeyring returns a ring of these keys, of which the last signs. It refuses an empty ring and keys too short to be
-// ours.
+// NewKeyring returns a keyring with these keys, of which the last one signs. It refuses an empty list, and keys that
+// are too short to be pgconsent's.
 func NewKeyring(keys []Key) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no seal key: run pgconsent migrate")
@@ -25,8 +25,8 @@ func NewKeyring(keys []Key) (*Keyring, error) {
 	return &Keyring{keys: append([]Key(nil), keys...)}, nil
 }
 
-// Load reads the keys as the control role.
-func Load(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
+// LoadKeyring reads the keys through a connection of the control role.
+func LoadKeyring(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
 	rows, err := conn.Query(ctx, "SELECT kid, secret FROM pgconsent.seal_key() ORDER BY kid")
 	if err != nil {
 		return nil, fmt.Errorf("read the seal keys: %w", err)
@@ -42,8 +42,8 @@ func Load(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
 	return NewKeyring(keys)
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (r *Keyring) Len() int { return len(r.keys) }
 
-// Newest is the key that signs.
+// Newest returns the key that signs.
 func (r *Keyring) Newest() Key { return r.keys[len(r.keys)-1] }

@@ -26,43 +26,48 @@ import (
 )
 
 const (
-	// Setting is the setting that carries the seal.
+	// Setting is the name of the session setting that holds the seal.
 	Setting = "pgconsent.seal"
 
-	// TTL is how long a seal is valid. The database refuses one that claims more than twice as long.
-	TTL = 60 * time.Second
+	// SealLifetime is how long a seal is valid. The database refuses a seal that says it is valid for more than twice as
+	// long.
+	SealLifetime = 60 * time.Second
 
-	// SignatureLen is the length of the comment that Sign puts in front of a text, in bytes and characters.
+	// SignatureLen is the length of the comment that [Key.Sign] puts in front of a text, in bytes and characters.
 	SignatureLen = len(signatureStart) + 2*sha256.Size + len(signatureEnd)
 
-	version        = "v1"
-	aloneField     = "pgconsent.alone" // no attribute's name: these have no dot
+	version = "v1"
+	// the name of the field of a session that is alone, which has a dot, as no attribute's name has
+	aloneField = "pgconsent.alone"
+	// the name of the field for the catalog's version, which has a dot, too
 	catalogField   = "pgconsent.catalog"
 	signatureStart = "/*pgconsent:v1:"
 	signatureEnd   = "*/"
 )
 
-// Key is one of the keys in pgconsent.keys.
+// Key is one of the keys in the table pgconsent.keys.
 type Key struct {
 	ID     int
 	Secret []byte
 }
 
-// Claims are the content of a seal. Nothing of it is checked here: the policy says which values an attribute may have.
+// Claims are the content of a seal. Their values are not checked here: the policy says which values an attribute may
+// have.
 type Claims struct {
 	Nonce      uint32
-	PID        uint32 // the id of the server process of the session
+	PID        uint32 // the id of the session's server process
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
 	// Alone tells that the server process serves no other session with the plans that it has made: plans that are kept may
 	// hold the verified seal.
 	Alone bool
-	// the version of the catalogs that the session's statements are decided under; "": left out, and not compared
+	// the version of the catalogs under which the session's statements are decided; "": it is left out, and the database
+	// does not compare it
 	Catalog string
 }
 
-// Seal returns the value of the setting. It is a secret: never logged.
+// Seal returns the seal with these claims, as the value of the setting. It is secret and must never be logged.
 func (k Key) Seal(c Claims) string {
 	var b strings.Builder
 	b.WriteString(version)
@@ -87,11 +92,11 @@ func (k Key) Seal(c Claims) string {
 		b.WriteString("|" + catalogField + "=" + escape(c.Catalog))
 	}
 	payload := b.String()
-	return payload + "#" + k.mac("seal|"+payload)
+	return payload + "#" + k.hmacHex("seal|"+payload)
 }
 
-// Fields are the attributes as a seal has them, in order. Some functions of the database take them in place of a seal
-// from the control role.
+// Fields returns the attributes in the form that they have in a seal, in order. Some functions of the database take
+// these fields from the control role in place of a seal.
 func Fields(attributes map[string]string) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -100,22 +105,22 @@ func Fields(attributes map[string]string) []string {
 	return out
 }
 
-// Field is one attribute as a seal has it.
+// Field returns one attribute in the form that it has in a seal.
 func Field(name, value string) string { return escape(name) + "=" + escape(value) }
 
 // Sign returns the text with its signature in front. The database accepts the signature only in a session whose seal
 // has the same profile.
 func (k Key) Sign(profile, text string) string {
-	return signatureStart + k.mac("stmt|"+escape(profile)+"|"+text) + signatureEnd + text
+	return signatureStart + k.hmacHex("stmt|"+escape(profile)+"|"+text) + signatureEnd + text
 }
 
-func (k Key) mac(message string) string {
+func (k Key) hmacHex(message string) string {
 	h := hmac.New(sha256.New, k.Secret)
 	h.Write([]byte(message))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// escape keeps a value from being read as the seal's own separators.
-func escape(value string) string { return escaper.Replace(value) }
+// escape replaces the characters in a value that would be read as separators of the seal.
+func escape(value string) string { return separatorEscaper.Replace(value) }
 
-var escaper = strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D")
+var separatorEscaper = strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D")

@@ -215,7 +215,7 @@ func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []
 		return nil, err
 	}
 	defer func() { _ = agentConn.Close(context.WithoutCancel(ctx)) }()
-	keys, err := seal.Load(ctx, a.control)
+	keys, err := seal.LoadKeyring(ctx, a.control)
 	if err != nil {
 		return nil, err
 	}
@@ -468,7 +468,7 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 		return nil, fmt.Errorf("ask row security: %w", err)
 	}
 	settings := [][2]string{{seal.Setting, keys.Newest().
-		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy",
+		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "privacy",
 			Attributes: c.attributes})}}
 	if in != "" && a.privacy.ContextSetting != "" {
 		settings = append(settings, [2]string{a.privacy.ContextSetting, in})

@@ -108,7 +108,7 @@ func (b *linkCollector) add(r *catalog.Relation, l Link) {
 func (l Link) same(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
 		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
-			slices.Equal(x.And, y.And) && x.Recursive == y.Recursive &&
+			slices.Equal(x.MorePairs, y.MorePairs) && x.Recursive == y.Recursive &&
 			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool {
 				return m.MadeFromCondition("r", "s") == n.MadeFromCondition("r", "s")
 			})
@@ -169,9 +169,10 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 		case predicate.Recorded:
 			b.add(r, subjects(n))
 		case predicate.Registered:
-			b.add(r, subjects(n.Of))
+			b.add(r, subjects(n.Subjects))
 		case predicate.Visible:
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}, n.Rows)
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From,
+				MorePairs: n.MorePairs}}, n.Rows)
 		case predicate.Derived:
 			if n.Table().Name == r.Name {
 				if !slices.ContainsFunc(b.selfOrigins[r.Name],
@@ -180,7 +181,8 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 				}
 				return
 			}
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Table()}, Origins: []predicate.Origin{n.Origin}}, n.OfSource())
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Table()}, Origins: []predicate.Origin{n.Origin}},
+				n.SourceCondition())
 		}
 	})
 }

@@ -46,8 +46,8 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			}
 			// The rule as it is for the person's own row.
 			id := r.PrimaryKey[0]
-			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, From: id}}, Required: true,
-				Status: n.Status, Is: n.Is, Of: n.Of, Expires: n.Expires}
+			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, From: id}}, FirstRequired: true,
+				Status: n.Status, Is: n.Is, TypeName: n.TypeName, Expires: n.Expires}
 			add(ConsentTable{Relation: r, Person: id, Status: n.Status, Expires: n.Expires, Active: itself})
 		case predicate.Recorded:
 			t := ConsentTable{Relation: n.Record.Relation, Person: n.Record.Grantor, Grantee: n.Record.Grantee.Column, Active: n.Record.Rows}
@@ -77,7 +77,7 @@ func (t ConsentTable) Condition() string {
 	if t.Active == nil {
 		return "true"
 	}
-	return predicate.Direct(t.Active, "r", nil)
+	return predicate.DirectCondition(t.Active, "r", nil)
 }
 
 // Stated is the consent that one row of a [ConsentTable] states about the person.

@@ -100,7 +100,7 @@ const newKey = "As the role that ran pgconsent migrate: SELECT pgconsent.make_ke
 
 func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
-	if _, err := seal.Load(ctx, x.conn); err != nil {
+	if _, err := seal.LoadKeyring(ctx, x.conn); err != nil {
 		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKey})
 	}
 	if !x.rolesExist() {

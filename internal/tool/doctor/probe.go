@@ -43,7 +43,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 	cfg.RuntimeParams["enable_bitmapscan"] = "off" // likewise
 	cfg.RuntimeParams["jit"] = "off"               // the settings make plans look expensive, which would then be compiled
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
-	keys, err := seal.Load(ctx, control)
+	keys, err := seal.LoadKeyring(ctx, control)
 	if err != nil {
 		return nil, fmt.Errorf("probe: %w", err)
 	}
@@ -208,7 +208,7 @@ func (p *probe) claims(ctx context.Context) seal.Claims {
 	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
 		now = theirs
 	}
-	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "doctor"}
+	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "doctor"}
 }
 
 // findVisibleRows finds protected tables that show a row.

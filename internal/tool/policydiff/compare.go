@@ -182,7 +182,7 @@ func rule(t *policy.Table, attributes map[string]string) string {
 	if t == nil {
 		return "false"
 	}
-	return predicate.Direct(t.Rows, "r", attributes)
+	return predicate.DirectCondition(t.Rows, "r", attributes)
 }
 
 // counts is the condition on rows that count in groups, whether or not their group is large enough.
@@ -190,7 +190,7 @@ func counts(t *policy.Table, attributes map[string]string) string {
 	if t == nil || t.Aggregate == nil {
 		return "false"
 	}
-	return predicate.Direct(t.Aggregate.Rows, "r", attributes)
+	return predicate.DirectCondition(t.Aggregate.Rows, "r", attributes)
 }
 
 // progressPages is how many pages are read between two reports of progress.

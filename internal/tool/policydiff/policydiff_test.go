@@ -125,14 +125,15 @@ func TestCompareIsWhatHappens(t *testing.T) {
 		if err := migrations.Up(t.Context(), super, migrations.Options{}, plan); err != nil {
 			t.Fatal(err)
 		}
-		ring, err := seal.Load(t.Context(), super)
+		ring, err := seal.LoadKeyring(t.Context(), super)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := map[string]map[string]bool{}
 		conn := db.Connect(t, migrations.DefaultAgentRole)
 		for agent, attributes := range agents {
-			value := ring.Newest().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: attributes})
+			value := ring.Newest().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
+				Profile: "p", Attributes: attributes})
 			if _, err := conn.Exec(t.Context(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
 				t.Fatal(err)
 			}

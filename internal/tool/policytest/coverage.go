@@ -159,12 +159,12 @@ func (d *database) coverRows(ctx context.Context, c *coverage, as string, settin
 		return nil
 	}
 	rule := t.Rule.WithoutContracts()
-	columns := []string{predicate.Direct(rule.Node, "r", values) + " AS v"}
+	columns := []string{predicate.DirectCondition(rule.Node, "r", values) + " AS v"}
 	var counts []string
 	for i, r := range open {
 		without, with := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
-		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.Direct(without, "r", values),
-			i, predicate.Direct(with, "r", values), i))
+		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.DirectCondition(without, "r", values),
+			i, predicate.DirectCondition(with, "r", values), i))
 		counts = append(counts, fmt.Sprintf("count(*) FILTER (WHERE v AND NOT n%d), count(*) FILTER (WHERE NOT v AND y%d)", i, i))
 	}
 	sql := "SELECT " + strings.Join(counts, ", ") + " FROM (SELECT " + strings.Join(columns, ", ") + " FROM " +

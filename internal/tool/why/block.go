@@ -75,11 +75,11 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 		}
 	case predicate.Grant:
 		var ids []string
-		for _, to := range n.To {
+		for _, to := range n.Grantees {
 			ids = append(ids, "the agent's "+e.attribute(to.Attribute))
 		}
-		if n.All != "" {
-			ids = append(ids, "'"+n.All+"' is everybody")
+		if n.EverybodyWord != "" {
+			ids = append(ids, "'"+n.EverybodyWord+"' is everybody")
 		}
 		b.Says = says(row, n.Column) + ", " + strings.Join(ids, ", ")
 	case predicate.Not:
@@ -110,7 +110,7 @@ func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string
 	for _, h := range predicate.Helpers(n) {
 		parts = append(parts, "it reads "+h.Relation.Name.String())
 	}
-	for _, name := range predicate.Attributes(n) {
+	for _, name := range predicate.AttributesOf(n) {
 		parts = append(parts, "the agent's "+e.attribute(name))
 	}
 	return strings.Join(parts, ", "), nil
@@ -173,7 +173,7 @@ func linkStart(pairs []predicate.Pair, row map[string]*string) string {
 }
 
 func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
-	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {
 		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
@@ -301,7 +301,7 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 		b.Records = append(b.Records, record)
 	}
 	switch {
-	case len(found) == 0 && n.Required:
+	case len(found) == 0 && n.FirstRequired:
 		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, linkStart(pairs, row))
 	case len(found) == 0:
 		b.Says = "nobody is linked to it"
@@ -315,7 +315,7 @@ func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, 
 
 // recorded finds the subjects of the row, and whether each has agreed by a record.
 func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded, at explainedRow) error {
-	query := predicate.Subject(n, "r", e.values)
+	query := predicate.SubjectsQuery(n, "r", e.values)
 	if query == "" {
 		return nil
 	}

@@ -16,7 +16,7 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 	if n.Unless != nil {
 		var unless bool
 		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s",
-			predicate.Direct(n.Unless, "r", e.values), at.relation.Name.SQL(), at.condition("r"))).Scan(&unless)
+			predicate.DirectCondition(n.Unless, "r", e.values), at.relation.Name.SQL(), at.condition("r"))).Scan(&unless)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 	for _, name := range key {
 		selected = append(selected, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
-	holds := predicate.Direct(n.OfSource(), "s", e.values)
+	holds := predicate.DirectCondition(n.SourceCondition(), "s", e.values)
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
 		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.MadeFromCondition("r",

@@ -288,14 +288,14 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 		selected = append(selected, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	for _, b := range blocks {
-		selected = append(selected, predicate.Direct(b.Node, "r", e.values),
-			predicate.Direct(predicate.Not{Node: b.Node}, "r", e.values))
+		selected = append(selected, predicate.DirectCondition(b.Node, "r", e.values),
+			predicate.DirectCondition(predicate.Not{Node: b.Node}, "r", e.values))
 	}
 	asked := also == nil
 	if asked {
 		also = predicate.Open{}
 	}
-	selected = append(selected, predicate.Direct(also, "r", e.values))
+	selected = append(selected, predicate.DirectCondition(also, "r", e.values))
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
 		r.Name.SQL(), where, most+1))
 	var found [][]any

@@ -17,8 +17,8 @@ func (e *explainer) group(ctx context.Context, t *policy.Table, at explainedRow)
 	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
 	takes := func(row string) string {
 		_, counts, _ := rls.CellExpressions(t, row)
-		return strings.Join(append([]string{"(" + predicate.Direct(a.Rows, row, e.values) + ")",
-			"(" + predicate.Direct(t.Rows, row, e.values) + ") IS NOT TRUE"}, counts...), " AND ")
+		return strings.Join(append([]string{"(" + predicate.DirectCondition(a.Rows, row, e.values) + ")",
+			"(" + predicate.DirectCondition(t.Rows, row, e.values) + ") IS NOT TRUE"}, counts...), " AND ")
 	}
 	cell, _, known := rls.CellExpressions(t, "r")
 	if !known {

@@ -13,7 +13,7 @@ import (
 
 // registered finds the subjects of the row, and the record of the registry that decides for each.
 func (e *explainer) registered(ctx context.Context, b *Block, n predicate.Registered, at explainedRow) error {
-	query := predicate.Registry(n, "r", e.values)
+	query := predicate.RegistryQuery(n, "r", e.values)
 	if query == "" {
 		return nil
 	}

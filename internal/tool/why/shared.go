@@ -41,7 +41,7 @@ func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, r
 
 // sharedRecord explains one record of a row.
 func (e *explainer) sharedRecord(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
-	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.MorePairs...)
 	record := Record{Table: n.Relation.Name.String()}
 	where, ok := linkCondition(pairs, "r", row)
 	if !ok {

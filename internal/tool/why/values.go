@@ -48,7 +48,7 @@ func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credentia
 // beginSealed makes a transaction a sealed session of the agent, with the agent's settings. The keys are read on the
 // other connection, which may be the same.
 func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string]string, set []Setting) error {
-	ring, err := seal.Load(ctx, keys)
+	ring, err := seal.LoadKeyring(ctx, keys)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,8 @@ func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
 		return err
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "why",
+	value := ring.Newest().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.SealLifetime),
+		Profile:    "why",
 		Attributes: credential})
 	for _, s := range append(set[:len(set):len(set)], Setting{seal.Setting, value}) {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s.Name, s.Value); err != nil {

@@ -144,7 +144,7 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 		if n == nil {
 			return "true"
 		}
-		return c.asked.Direct(n, "r")
+		return c.asked.Condition(n, "r")
 	}
 	counted := "false"
 	if t.Aggregate != nil {

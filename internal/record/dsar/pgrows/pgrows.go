@@ -119,7 +119,7 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
 			end = ") UNION " + recursiveStep(h) + ") SELECT * FROM m)" + end
 		case len(h.Origins) > 0:
-			products, where := h.Origins[0].Products(last, row, alias)
+			products, where := h.Origins[0].ProductsSQL(last, row, alias)
 			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
 				" CROSS JOIN ") + " WHERE " + where + " AND "
 			end = ")" + end
@@ -168,7 +168,7 @@ func recursiveStep(h dsar.Hop) string {
 	names := strings.Join(columns, ", ")
 	var ways []string
 	for _, o := range h.Origins {
-		products, where := o.Products(h.Relation, "t", "s")
+		products, where := o.ProductsSQL(h.Relation, "t", "s")
 		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
 			strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
 	}
